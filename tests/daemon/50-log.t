@@ -26,9 +26,9 @@ queue "f" { command = {"$T/flood"} output_limit = 64K }
 C
 r lpush q '{"id":"evil \"id\" = x\u001b"}' '{"id":"evil \"id\" = x"}' >/dev/null
 r lpush f '{"id":"flood"}' >/dev/null
-log_wait 10 'event=acked queue=q' 2
+log_wait 30 'event=acked queue=q' 2
 ok 'log_wait 20 "event=acked queue=f id=flood "' 'a handler that floods is acked'
-ok 'log_wait 15 "event=output_cut queue=f "' 'and its output cut'
+ok 'log_wait 30 "event=output_cut queue=f "' 'and its output cut'
 ok '[ "$(log_lines "event=output queue=f" | wc -c)" -lt 1000000 ]' 'at output_limit'
 like "$(log_lines 'event=output ')" 'plain words' 'a line of output is a record'
 like "$(log_lines 'event=output .*to stderr')" 'queue=q id=.* attempt=1 pid=[0-9]+' 'with queue, id, attempt and pid'
@@ -54,7 +54,7 @@ log { format = "json" level = "debug" }
 queue "q" { command = {"$T/loud"} }
 C
 r lpush q '{"id":"evil \"id\" = x"}' >/dev/null
-log_wait 10 '"event":"acked"' 1 json
+log_wait 30 '"event":"acked"' 1 json
 rqd_stop json
 is "$(grep -avE '^\{"ts":"[^"]*","level":"[a-z]+","event":"[a-z_]+"(,"[a-z_]+":("([^"\\]|\\["\\/bfnrtu])*"|-?[0-9.]+|true|false))*\}$' "$T/json.log" | head -5)" \
     '' 'JSON: every record is well formed'
@@ -67,7 +67,7 @@ rqd_start journal <<C
 queue "q" { command = {"$T/loud"} }
 C
 r lpush q '{"id":1}' >/dev/null
-log_wait 10 'event=acked' 1 journal
+log_wait 30 'event=acked' 1 journal
 rqd_stop journal
 unset JOURNAL_STREAM
 is "$(grep -avE "^<[3-7]>(level=[a-z]+ )?event=[a-z_]+$VALUES" "$T/journal.log" | head -5)" '' \
@@ -79,7 +79,7 @@ log { level = "debug" payloads = true }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
 r lpush q '{"id":"evil \"id\" = x"}' >/dev/null
-log_wait 10 event=acked 1 open
+log_wait 30 event=acked 1 open
 is "$(log_count 'level=debug event=delivered .* size=24 payload="\{.*"$' open)" 1 'payloads, where they are asked for'
 rqd_stop open
 is "$(grep -avE "$RECORD" "$T/open.log" | head -5)" '' 'and well formed'
@@ -90,7 +90,7 @@ log { level = "error" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
 r lpush q '{"id":1}' >/dev/null
-wait_for 10 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
+wait_for 30 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
 rqd_stop quiet
 is "$(cat "$T/quiet.log")" '' 'level error: silent where all is well'
 
@@ -111,7 +111,7 @@ rqd_start elsewhere <<C
 log { target = "$T/none/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
-ok 'log_wait 10 event=ready 1 elsewhere' 'the daemon starts without its log'
+ok 'log_wait 30 event=ready 1 elsewhere' 'the daemon starts without its log'
 like "$(log_lines 'keeps the old log target' elsewhere)" 'none/rqd.log: No such file' 'and says so on stderr'
 rqd_stop elsewhere
 
@@ -119,18 +119,18 @@ rqd_stop elsewhere
 # The reports while the log of the only daemon fails: stderr, rqctl and /metrics.
 # $daemon is its name.
 failure_is_said() {	# NAME TARGET
-	ok "log_wait 10 reason=log_failed 1 $1" 'stderr says that the log cannot be written'
+	ok "log_wait 30 reason=log_failed 1 $1" 'stderr says that the log cannot be written'
 	like "$(cat "$T/$1.log")" "level=error event=warning reason=log_failed target=$2 error=\"No space left on device\"" \
 	    'which, and why'
 	is "$(log_count reason=log_failed "$1")" 1 'once'
-	wait_ok 15 'r get "rqd:daemon:$daemon" | grep -q "\"log_error\":\"No space left on device\""' 'the heartbeat says it'
+	wait_ok 30 'r get "rqd:daemon:$daemon" | grep -q "\"log_error\":\"No space left on device\""' 'the heartbeat says it'
 	ctl -c "$T/$1.conf" check >"$T/said"
 	is $? 1 'rqctl check warns'
 	like "$(cat "$T/said")" "warning: daemon $daemon cannot write its log: No space left on device" 'in words'
 	like "$(ctl status)" "warning: daemon $daemon cannot write its log: No space left on device" 'and so does rqctl status'
 }
 success_is_said() {	# NAME
-	wait_ok 15 '_beat=$(r get "rqd:daemon:$daemon") && [ -n "$_beat" ] && case $_beat in *log_error*) false ;; esac' \
+	wait_ok 30 '_beat=$(r get "rqd:daemon:$daemon") && [ -n "$_beat" ] && case $_beat in *log_error*) false ;; esac' \
 	    'the heartbeat no longer says it'
 	unlike "$(ctl -c "$T/$1.conf" check)" 'cannot write its log' 'nor does rqctl check'
 	unlike "$(ctl status)" 'cannot write its log' 'nor rqctl status'
@@ -141,18 +141,18 @@ log { target = "/dev/full" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
 r lpush q '{"id":1}' >/dev/null
-wait_ok 10 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a log that cannot be written stops no message'
+wait_ok 30 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a log that cannot be written stops no message'
 daemon=$(r zrange rqd:daemons 0 -1)
 failure_is_said device /dev/full
 failures() { curl -s -m 20 --unix-socket "$OWN/http.sock" http://rqd/status | grep -o '"log_error":"No space left on device"' | wc -l; }
 if command -v curl >/dev/null; then
-	wait_ok 15 '[ "$(failures)" -eq 2 ]' '/status says it of this daemon, and in the list of daemons'
+	wait_ok 30 '[ "$(failures)" -eq 2 ]' '/status says it of this daemon, and in the list of daemons'
 else
 	skip '/status says that the log fails: no curl'
 fi
 sed 's|target = .*|target = "stderr" }|' "$T/device.conf" >"$T/new.conf" && mv "$T/new.conf" "$T/device.conf"
 rqd_signal HUP device
-log_wait 10 event=reloaded 1 device
+log_wait 30 event=reloaded 1 device
 success_is_said device
 rqd_stop device
 
@@ -170,14 +170,14 @@ rqd_start disk <<C
 log { target = "$T/disk/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" user = "root" }
 C
-wait_for 10 'grep -q event=ready "$T/disk/rqd.log"'
+wait_for 30 'grep -q event=ready "$T/disk/rqd.log"'
 dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null
 for i in $(seq 100); do echo "{\"id\":\"$(printf '%0100d' "$i")\"}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
 wait_ok 20 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a full disk stops no message'
 daemon=$(r zrange rqd:daemons 0 -1)
 failure_is_said disk "$T/disk/rqd.log"
 rm "$T/disk/fill"
-wait_ok 15 'grep -q "reason=log_dropped dropped=" "$T/disk/rqd.log"' 'with room again the log says how much it lost, also while idle'
-ok 'log_wait 10 reason=log_resumed 1 disk' 'stderr says that it goes on'
+wait_ok 30 'grep -q "reason=log_dropped dropped=" "$T/disk/rqd.log"' 'with room again the log says how much it lost, also while idle'
+ok 'log_wait 30 reason=log_resumed 1 disk' 'stderr says that it goes on'
 success_is_said disk
 rqd_stop disk

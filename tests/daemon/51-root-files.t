@@ -36,67 +36,68 @@ conf "$F" "unix:$H" >"$T/text"
 "$RQD" -tt -c "$T/text" >"$T/tt.out" 2>&1
 is $? 0 'no warning' || note "$(cat "$T/tt.out")"
 rqd_start <"$T/text"
-wait_ok 10 'grep -q event=ready "$F"' 'the log is in a folder that only root may enter'
+wait_ok 30 'grep -q event=ready "$F"' 'the log is in a folder that only root may enter'
 is "$(head -n 1 "$F")" 'an older record' 'and is appended to'
 unlike "$(cat "$T/rqd.log")" 'keeps the old log target' 'nothing is missing'
-wait_ok 10 'healthy "$H"' 'so is the HTTP socket, in the place of a dead one'
+wait_ok 30 'healthy "$H"' 'so is the HTTP socket, in the place of a dead one'
 is "$(stat -c '%U %a' "$H") $(stat -c '%U %a' "$F")" 'root 660 root 640' 'both are for root alone'
 is "$(stat -c %u "/proc/$PID")" "$(id -u "$MAIN_USER")" 'and the process that uses them is not root'
 
 # -- logrotate -----------------------------------------------------------------------
 mv "$F" "$F.1"
 rqd_signal USR1
-wait_for 10 '[ -e "$F" ]'
+wait_for 30 '[ -e "$F" ]'
 r lpush q one >/dev/null
-wait_ok 10 'grep -q "event=acked queue=q" "$F"' 'after a rotation it writes to a new file'
+wait_ok 30 'grep -q "event=acked queue=q" "$F"' 'after a rotation it writes to a new file'
 is "$(stat -c '%U %a' "$F")" 'root 640' 'which is made as before'
 
 # -- somebody else's ------------------------------------------------------------------
 mv "$T/roots/rqd.log" "$T/roots/rqd.log.2"
 ln -s "$T/hidden/target" "$F"
 rqd_signal USR1
-wait_ok 10 'grep -q "could not be reopened.*" "$F.2"' 'a link in its place is not followed'
+wait_ok 30 'grep -q "could not be reopened.*" "$F.2"' 'a link in its place is not followed'
 like "$(grep -a 'could not be reopened' "$F.2")" 'is a symbolic link' 'the log says why'
 ok '[ ! -e "$T/hidden/target" ]' 'and nothing was made'
 rm "$F"
 rqd_signal USR1
-wait_for 10 '[ -e "$F" ]'
+wait_for 30 '[ -e "$F" ]'
 
 conf "$T/theirs/rqd.log" "unix:$T/theirs/http.sock" >"$T/rqd.conf"
 chmod 600 "$T/rqd.conf"
 said=$("$RQD" -t -c "$T/rqd.conf" 2>&1)
 like "$said" "rqd.conf:2: target .*/theirs belongs to user $EVIL, not to root, so others could" 'rqd -t warns of another user'"'"'s folder'
 rqd_signal HUP
-wait_ok 10 'grep -q "event=reloaded" "$F"' 'a reload'
+wait_ok 30 'grep -q "event=reloaded" "$F"' 'a reload'
+wait_for 30 'grep -qa "keeps the old log target" "$F"'
 like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied; as root rqd opens a log only in a folder that only root may write to: .*/theirs belongs to user $EVIL" \
     'does not take it for the log'
-wait_ok 10 'grep -q "cannot listen on http.listen" "$F"' 'or for the socket'
+wait_ok 30 'grep -q "cannot listen on http.listen" "$F"' 'or for the socket'
 like "$(grep -a 'cannot listen on http.listen' "$F")" "theirs/http.sock: Permission denied; as root rqd makes a socket only in .*/theirs belongs to user $EVIL" 'the log says why'
 is "$(ls "$T/theirs")" '' 'nothing was made there'
-ok '[ ! -e "$H" ]' 'the file of the old socket is gone'
+wait_ok 30 '[ ! -e "$H" ]' 'the file of the old socket is gone'
 
 # A folder in which others may make links on the way.
 ln -s "$T/hidden" "$T/theirs/link"
 conf "$T/theirs/link/rqd.log" "unix:$T/theirs/link/http.sock" >"$T/rqd.conf"
 n=$(count event=reloaded "$F")
 rqd_signal HUP
-wait_for 10 '[ "$(count event=reloaded "$F")" -gt "$n" ]'
+wait_for 30 '[ "$(count event=reloaded "$F")" -gt "$n" ]'
 is "$(ls "$T/hidden")" '' 'nor where their link leads'
 
 # Back: a reload that moves both.
 conf "$T/roots/other.log" "unix:$T/roots/other.sock" >"$T/rqd.conf"
 rqd_signal HUP
-wait_ok 10 'grep -q event=reloaded "$T/roots/other.log"' 'a reload moves the log'
-wait_ok 10 'healthy "$T/roots/other.sock"' 'and the socket'
+wait_ok 30 'grep -q event=reloaded "$T/roots/other.log"' 'a reload moves the log'
+wait_ok 30 'healthy "$T/roots/other.sock"' 'and the socket'
 launcher=$(pgrep -o -P "$PID" -x rqd-launcher)
 rqd_kill9
-wait_ok 10 '! is_alive "$launcher" && [ ! -e "$T/roots/other.sock" ]' \
+wait_ok 30 '! is_alive "$launcher" && [ ! -e "$T/roots/other.sock" ]' \
     'after kill -9 of the main process the launcher removes its file'
 conf "$F" "unix:$H" >"$T/text"
 rqd_start <"$T/text"
-wait_ok 10 'healthy "$H"' 'another daemon'
+wait_ok 30 'healthy "$H"' 'another daemon'
 rqd_stop
-ok '[ ! -e "$H" ]' 'that ends removes the file of its socket'
+wait_ok 30 '[ ! -e "$H" ]' 'that ends removes the file of its socket'
 like "$(tail -n 1 "$F")" 'event=stopped' 'and writes its last record'
 
 # -- a password ----------------------------------------------------------------------
@@ -118,7 +119,7 @@ is $? 78 "a password_file of root's in another user's folder"
 like "$said" "text:1: password_file .*/theirs/password: .*/theirs belongs to user $EVIL, not to root, so root does not open it for rqd: put it into a folder that only root may write to" \
     'is warned of'
 rqd_start theirs <"$T/text"
-wait_ok 10 'log_lines theirs/password theirs | grep -q "Permission denied"' 'and not opened as root: the log says so'
+wait_ok 30 'log_lines theirs/password theirs | grep -q "Permission denied"' 'and not opened as root: the log says so'
 is "$(log_count event=ready theirs)" 0 'and rqd waits'
 chown "$MAIN_USER" "$T/theirs/password"
 wait_ok 20 '[ "$(log_count event=ready theirs)" = 1 ]' 'where the main process may read it, that does'
@@ -127,7 +128,7 @@ rqd_stop theirs
 rm "$T/theirs/password"
 ln -s "$T/roots/password" "$T/theirs/password"
 rqd_start link <"$T/text"
-log_wait 10 'event=redis_down|password' 1 link
+log_wait 30 'event=redis_down|password' 1 link
 is "$(log_count event=ready link)" 0 'a link there gives nothing away'
 rqd_stop link
 pass_conf "$T/roots/password" >"$T/text"
@@ -136,5 +137,5 @@ said=$("$RQD" -t -c "$T/text" 2>&1)
 like "$said" "password_file: .*/roots/password belongs to user $EVIL, not to root: chown root .*/roots/password; chmod go-w" \
     'a file of another user, in a folder of root'"'"'s, is warned of'
 rqd_start owner <"$T/text"
-wait_ok 10 '[ "$(log_count event=ready owner)" = 1 ]' 'and opened: only root can have put it there'
+wait_ok 30 '[ "$(log_count event=ready owner)" = 1 ]' 'and opened: only root can have put it there'
 rqd_stop owner

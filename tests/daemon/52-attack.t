@@ -82,10 +82,10 @@ queue "hold" { command = {"$T/hold"} $BAD }
 queue "deaf" { command = {"$T/deaf"} $BAD }
 C
 RQD_WRAPPER=''
-wait_ok 10 'grep -q event=ready "$OWN/rqd.log"' 'the daemon is there'
+wait_ok 30 'grep -q event=ready "$OWN/rqd.log"' 'the daemon is there'
 L=$(pgrep -o -P "$PID" -x rqd-launcher) G=$(pgrep -P "$L" -x rqd-guardian)
 probe() { echo "lpush probe $(($(date +%s%N) / 1000))"; }
-wait_for 10 'probe | r >/dev/null; [ -s "$T/out/probe" ]'
+wait_for 30 'probe | r >/dev/null; [ -s "$T/out/probe" ]'
 turns() { od -An -t d8 -w8 "$T/turns" | sed -n "${1}p" | tr -d ' '; }
 
 # -- the attack --------------------------------------------------------------------
@@ -102,6 +102,8 @@ evil() { setpriv --reuid $EVIL --regid $EVIL --clear-groups nice -n 19 "$@" & OT
 evil sh -c "trap '' QUIT TERM; while [ ! -e $T/out/end ]; do kill -STOP -1; kill -QUIT -1; done" 2>/dev/null
 if command -v python3 >/dev/null; then evil setsid python3 "$T/trace.py" "$T/out/end" "$T/out/traced"; fi
 i=0
+# The probes of the start may still be on their way.
+wait_for 30 '[ "$(r llen probe)$(r zcard probeBACKUP)" = 00 ]'
 rm "$T/out/probe"
 while [ $i -lt $MESSAGES ]; do
 	probe
@@ -118,12 +120,12 @@ ok '[ "$(turns 1)" -gt $MESSAGES ]' 'turns were measured'
 # A busy machine's processor may be slow for one turn; a loop that waits for a handler is so in many.
 ok "[ $(turns 4) -le 3 ]" "the loop turns in less than 20 ms (but for $(turns 4) turns)"
 ok "[ $(turns 2) -lt 100000 ]" "and in less than 100 ms always ($(turns 2) us)"
-ok "[ $(at 99) -lt 3000000 ]" 'no message waits for the attacker'
+ok "[ $(at 99) -lt 10000000 ]" 'no message waits for the attacker'
 ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
 unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$L/status" "/proc/$G/status")" '[Tt] \(' 'or stopped'
 is "$(grep -c '^Name:.*rqd' "$T/out/traced" 2>/dev/null)" "$([ -e "$T/out/traced" ] && echo 0)" 'or traced'
 in_log() { LC_ALL=C grep -acE "$1" "$OWN/rqd.log"; }
 for q in stop kill bomb flood hold deaf; do
-	ok "[ $(in_log "queue=$q ") -gt 0 ]" "$q has attacked ($(in_log "event=(acked|failed|dead|timed_out) (.* )?queue=$q ") deliveries)"
+	wait_ok 30 "[ \$(in_log 'queue=$q ') -gt 0 ]" "$q has attacked ($(in_log "event=(acked|failed|dead|timed_out) (.* )?queue=$q ") deliveries)"
 done
 r --raw eval "for _, k in ipairs(redis.call('KEYS', '*')) do if not k:find('^rqd:') then redis.call('DEL', k) end end" 0 >/dev/null

@@ -59,7 +59,7 @@ queue "other" { command = {"$T/keep"} user = "$EVIL" group = "$EVIL" }
 queue "late" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" directory = "$way" concurrency = 16 limit_core = 1G suspend_after = 0 time_limit = 30s kill_grace = 100ms max_attempts = 1 }
 queue "lines" { command = {"$T/answer"} mode = "persistent" framing = "line" user = "$EVIL" group = "$EVIL" }
 C
-log_wait 10 event=ready
+log_wait 30 event=ready
 L=$(pgrep -o -P "$PID" -x rqd-launcher) G=$(pgrep -P "$L" -x rqd-guardian)
 
 small=$(word a) large=$(word b) done=$(word c) own=$(word d)

@@ -20,7 +20,7 @@ push() {	# HOW-MANY QUEUE
 	    xargs -d '\n' -n 500 redis-cli -s "$SOCK" lpush "$2" >/dev/null
 }
 settled() { wait_for $((60 + n / 200)) '[ "$(r llen q)$(r zcard qBACKUP)$(r llen bad)$(r zcard badBACKUP)$(r zcard badRETRY)" = 00000 ]'; }
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 sleep 0.5
 idle=$(rss)
 ok "[ $idle -lt 8192 ]" "idle: less than 8 MB resident ($idle kB)"
@@ -38,6 +38,7 @@ note "idle $idle kB, after 1000 messages $warm kB, after $n more $after kB"
 ok "[ $((after - warm)) -le 256 ]" "no growth over $n messages"
 fds=$(ls "/proc/$PID/fd" | wc -l)
 ok "[ $fds -le 25 ]" "no descriptor is left open ($fds)"
+log_wait 30 event=acked $((1000 + n))
 is "$(log_count event=acked)" $((1000 + n)) 'all were handled'
 
 # -- batches of large messages: 16 MiB for each run, not for each message ----------------
@@ -50,7 +51,7 @@ H
 rqd_start <<C
 queue "big" { command = {"$T/slow"} batch = 100 batch_wait = 5s concurrency = 2 framing = "raw" }
 C
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 r eval 'local body = string.rep("x", 6000000)
     for i = 1, 40 do redis.call("LPUSH", KEYS[1], body) end' 1 big >/dev/null
 wait_ok 60 '[ "$(r llen big)$(r zcard bigBACKUP)$(r zcard bigRETRY)" = 000 ]' '40 messages of 6 MB'
@@ -58,4 +59,4 @@ most=$(awk '/^VmHWM/ { print $2 }' "/proc/$PID/status")
 note "$most kB at most"
 # Two runs, the message that comes beside each, its copy, and what was small before.
 ok "[ $most -lt 81920 ]" 'take no more memory than two batches of 16 MiB and a constant'
-is "$(log_lines 'level=info event=acked queue=big' | log_field batch | sort -u)" 2 'two in each run: 16 MiB at most'
+is "$(log_lines 'level=info event=acked queue=big' | log_field batch | sort -n | tail -n 1)" 2 'two in each run: 16 MiB at most'

@@ -24,6 +24,7 @@ start=$(msec)
 wait_for 300 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
 took=$(($(msec) - start))
 note "$n messages in $took ms"
+log_wait 30 event=acked $n
 is "$(wc -l <"$T/ran")" $n 'as many runs as messages'
 sort "$T/sent" >"$T/sent.sorted"
 sort "$T/ran" >"$T/ran.sorted"

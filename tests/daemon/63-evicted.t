@@ -16,24 +16,24 @@ queue "c" { command = {"$T/fine"} kind = "unique" key = "c" }
 queue "d" { command = {"$T/fine"} kind = "channel" }
 C
 scripts() { r info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p'; }
-in_two_seconds() {
-	_before=$(scripts)
+in_two_seconds() {	# on a busy machine it may be more
+	_before=$(scripts) _begin=$(msec)
 	sleep 2
-	echo $(($(scripts) - _before))
+	echo $((($(scripts) - _before) * 2000 / ($(msec) - _begin - 200)))
 }
 
-ok 'log_wait 10 "event=warning .*tracking-table-max-keys"' 'the log says what to change'
+ok 'log_wait 30 "event=warning .*tracking-table-max-keys"' 'the log says what to change'
 sent=$(in_two_seconds)
 note "$sent scripts in 2 s"
 ok '[ "$sent" -le 40 ]' 'idle queues are polled, not spun upon'
 r lpush a '{"id":"a1"}' >/dev/null
 r lpush b b1 >/dev/null
 r zadd c 0 c1 >/dev/null
-for q in a b c; do ok "log_wait 10 'event=acked queue=$q '" "a message is found ($q)"; done
+for q in a b c; do ok "log_wait 30 'event=acked queue=$q '" "a message is found ($q)"; done
 r set aPAUSED x >/dev/null
-ok 'log_wait 10 "event=paused queue=a"' 'and so is a pause'
+ok 'log_wait 30 "event=paused queue=a"' 'and so is a pause'
 r del aPAUSED >/dev/null
-ok 'log_wait 10 "event=unpaused queue=a"' 'and its end'
+ok 'log_wait 30 "event=unpaused queue=a"' 'and its end'
 sent=$(in_two_seconds)
 ok '[ "$sent" -le 40 ]' 'also afterwards'
 is "$(log_count 'event=warning .*tracking-table-max-keys')" 1 'it is said once'

@@ -98,7 +98,7 @@ list() { daemon "\"u\":{\"kind\":\"unique\"},\"q\":{\"state\":\"running\"$1}"; }
 late() { # ARGUMENT...: as check, without the seconds
 	check "$@"
 	DATA=$(printf '%s\n' "$DATA" | sed -E 's/=[0-9.]+ s/=N s/')
-	OUT=$(printf '%s\n' "$OUT" | sed -E 's/waited 6m[0-9.]*s?/waited T/')
+	OUT=$(printf '%s\n' "$OUT" | sed -E 's/waited [6-9]m[0-9.]*s?/waited T/')
 }
 list ''
 late -c "$T/late.conf" --latency 5m u

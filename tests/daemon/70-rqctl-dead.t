@@ -123,17 +123,17 @@ is "$(ctl dead drop q --all --yes --json | tr -d ' \n')" '{"queue":"q","dropped"
 r flushall >/dev/null
 r eval 'for i = 1, 100000 do redis.call("XADD", "qDEAD", "*", "id", i, "message", "m" .. i) end' 0 >/dev/null
 total() { echo $(($(r xlen qDEAD) + $(r zcard qRETRY))); }
-"$RQCTL" dead retry q --all -y --rate 20000/s >"$T/out" 2>&1 &
-wait_for 10 '[ "$(r zcard qRETRY)" -gt 3000 ]'
+"$RQCTL" dead retry q --all -y --rate 4000/s >"$T/out" 2>&1 &
+wait_for 30 '[ "$(r zcard qRETRY)" -gt 500 ]'
 kill -INT $!
 wait $!
 is $? 130 'interrupted: status'
 like "$(cat "$T/out")" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: says how far it came'
 is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'interrupted: none lost, none doubled'
 
-"$RQCTL" dead retry q --all -y --rate 20000/s >"$T/out" 2>&1 &
 n=$(r zcard qRETRY)
-wait_for 10 '[ "$(r zcard qRETRY)" -gt $((n + 3000)) ]'
+"$RQCTL" dead retry q --all -y --rate 4000/s >"$T/out" 2>&1 &
+wait_for 30 '[ "$(r zcard qRETRY)" -gt $((n + 500)) ]'
 r client kill type normal skipme yes >/dev/null
 wait $!
 is $? 69 'connection lost: status'
@@ -146,7 +146,7 @@ is "$(r xlen qDEAD) $(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY)" '0
 r flushall >/dev/null
 for i in 1 2 3 4 5 6; do letter "$i-0" "$i" "m$i" exit ''; done
 "$RQCTL" dead retry q --all -y --rate 4/s >"$T/out" &
-wait_for 15 '[ "$(r zcard qRETRY)" -ge 1 ]'
+wait_for 30 '[ "$(r zcard qRETRY)" -ge 1 ]'
 letter 9-0 9 new exit ''
 wait $!
 is "$(cat "$T/out") $(r xlen qDEAD)" 'retried 6 dead letters of q 1' 'a new letter stays'

@@ -7,7 +7,6 @@ redis_start
 RQD_SERVER=unix:$SOCK
 export RQD_SERVER
 
-now=$(date +%s)
 retry() { # TAG IN D-VALUE MESSAGE
 	r zadd qRETRY $((now + $2)) "$1" >/dev/null
 	r hset qDELIVERY "$1" "$3" >/dev/null
@@ -15,11 +14,12 @@ retry() { # TAG IN D-VALUE MESSAGE
 }
 fresh() {
 	r flushall >/dev/null
+	now=$(date +%s)
 	retry due -5 '3 0 - 1 3' 'message of due'
-	retry 7 1000 '2 1 - 1 1' 'message of 7'
+	retry 7 1015 '2 1 - 1 1' 'message of 7'
 	retry 7#x 2000 '0 0 - 1 1' 'pushed with --delay'
 	retry run 3000 '1 0 h.1 1 3' 'its lease ended'
-	r zadd qDELAYED $((now + 100)) '{"id":"d1"}' $(((now + 200) * 1000)) 'in milliseconds' >/dev/null
+	r zadd qDELAYED $((now + 100)) '{"id":"d1"}' $(((now + 235) * 1000)) 'in milliseconds' >/dev/null
 }
 column() { tail -n +2 | awk '{ print $1 }' | tr '\n' ' '; }
 

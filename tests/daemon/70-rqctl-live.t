@@ -22,13 +22,14 @@ queue "fussy" { command = {"$T/fussy"}  concurrency = 4  suspend_after = 0 }
 C
 RQD_CONFIG=$T/rqd.conf
 export RQD_CONFIG
+wait_for 30 '[ "$(r zcard rqd:daemons)" = 1 ]'
 
 # -- what runs ---------------------------------------------------------------------
 
 "$RQCTL" push hold '{"id":"a"}' >/dev/null
 "$RQCTL" push hold '{"id":"b"}' >/dev/null
 "$RQCTL" push hold '{"id":"c"}' >/dev/null
-wait_for 10 '[ -e "$T/held.a" ] && [ -e "$T/held.b" ]'
+wait_for 30 '[ -e "$T/held.a" ] && [ -e "$T/held.b" ]'
 like "$("$RQCTL" running hold)" '^hold +a +1 +[0-9.]+m?s ' 'running: a message in hand'
 like "$("$RQCTL" status hold | tail -1)" '^hold +1 +2/2 +0 +0 +0 ' 'status: of its concurrency'
 like "$("$RQCTL" show hold a)" '^running  tag a, attempt 1, for ' 'show: running'
@@ -40,7 +41,7 @@ like "$("$RQCTL" check 2>&1)" '^$' 'check: nothing is wrong'
 
 "$RQCTL" pause hold --reason tea --wait >"$T/paused" &
 _waiter=$!
-wait_for 10 '[ -s "$T/paused" ]'
+wait_for 30 '[ -s "$T/paused" ]'
 ok 'is_alive "$_waiter"' 'pause --wait: waits for what runs'
 : >"$T/go"
 wait $_waiter
@@ -48,20 +49,20 @@ is $? 0 'pause --wait: returns when nothing runs'
 is "$(r llen hold) $(r exists holdBACKUP)" '1 0' 'pause --wait: nothing was taken any more'
 like "$("$RQCTL" status hold | tail -1)" 'paused by .*: tea$' 'status: paused'
 "$RQCTL" resume hold >/dev/null
-ok "wait_for 10 '[ -e \"\$T/held.c\" ]'" 'resume: goes on'
+ok "wait_for 30 '[ -e \"\$T/held.c\" ]'" 'resume: goes on'
 
 # -- dead letters, after the handler was mended -----------------------------------------
 
 seq 1 300 | "$RQCTL" push -l fussy >/dev/null
-wait_for 60 '[ "$(r xlen fussyDEAD)" = 300 ]'
+wait_for 120 '[ "$(r xlen fussyDEAD)" = 300 ]'
 like "$("$RQCTL" dead list fussy --count 1 | tail -1)" ' 1 +status 65 +cannot reach the database$' 'dead list: why'
 : >"$T/mended"
 is "$("$RQCTL" dead retry fussy --match database --rate 1000/s)" 'retried 300 dead letters of fussy' 'dead retry'
-ok "wait_for 60 '[ \"\$(wc -l <\"\$T/done\")\" = 300 ]'" 'all of them ran'
+ok "wait_for 120 '[ \"\$(wc -l <\"\$T/done\")\" = 300 ]'" 'all of them ran'
 sort -n "$T/done" >"$T/sorted"
 seq 1 300 | cmp -s - "$T/sorted"
 is $? 0 'each once, with its bytes'
-ok "wait_for 10 '[ \"\$(r exists fussyCONTEXT fussyRETRY fussyDELIVERY fussyBACKUP)\" = 0 ]'" 'nothing is left'
+ok "wait_for 30 '[ \"\$(r exists fussyCONTEXT fussyRETRY fussyDELIVERY fussyBACKUP)\" = 0 ]'" 'nothing is left'
 
 # -- retries, while a daemon takes them ----------------------------------------------------
 
@@ -75,16 +76,16 @@ rm -f "$T/done"
 "$RQCTL" push fussy later --delay 1h >/dev/null
 like "$("$RQCTL" delayed list fussy | tail -1)" ' in (59m|1h)' 'delayed list'
 "$RQCTL" delayed now fussy --all >/dev/null
-ok "wait_for 5 '[ -s \"\$T/done\" ]'" 'delayed now: the daemon takes it at once'
+ok "wait_for 30 '[ -s \"\$T/done\" ]'" 'delayed now: the daemon takes it at once'
 is "$(cat "$T/done")" later 'byte for byte'
 
 # -- an id that is not UTF-8 ------------------------------------------------------------------
 
 rm -f "$T/go"
 printf '{"id":"\351t\351"}' | "$RQCTL" push hold >/dev/null
-wait_for 10 '[ -e "$T/held.$(printf "\351t\351")" ]'
+wait_for 30 '[ -e "$T/held.$(printf "\351t\351")" ]'
 rqd_signal HUP				# a heartbeat follows
-ok "wait_for 10 '\"\$RQCTL\" running hold --json | grep -q \"\\\"pid\\\": [0-9]\"'" 'running: whose it is'
+ok "wait_for 30 '\"\$RQCTL\" running hold --json | grep -q \"\\\"pid\\\": [0-9]\"'" 'running: whose it is'
 like "$("$RQCTL" running hold --json)" '"id_base64": "6XTp"' 'running: its bytes'
 like "$("$RQCTL" running hold)" '^hold +\\xe9t\\xe9 +1 ' 'running: escaped'
 : >"$T/go"

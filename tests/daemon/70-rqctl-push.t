@@ -42,7 +42,7 @@ mkfifo "$T/fifo"
 RQD_SERVER=unix:$SOCK "$RQCTL" push -l q <"$T/fifo" >/dev/null &
 exec 9>"$T/fifo"
 echo one >&9
-ok "wait_for 15 '[ \"\$(r llen q)\" = 1 ]'" 'a line is not held back'
+ok "wait_for 30 '[ \"\$(r llen q)\" = 1 ]'" 'a line is not held back'
 exec 9>&-
 wait $!
 

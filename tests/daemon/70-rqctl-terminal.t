@@ -22,7 +22,12 @@ terminal() { # ARGUMENT...
 	tm -f /dev/null new-session -d -x 80 -y 20 \
 	    "$RQCTL $*; echo \$? >$T/status.new; mv $T/status.new $T/status; sleep 1000"
 }
-ended() { wait_for 10 '[ -s "$T/status" ]'; is "$(cat "$T/status")" "$1" "$2"; }
+# The program may have ended before tmux has read its last words.
+shows() {	# REGEX DESCRIPTION
+	_shown=$1
+	wait_ok 30 'screen | grep -Eq -e "$_shown"' "$2" || note "$(screen)"
+}
+ended() { wait_for 30 '[ -s "$T/status" ]'; is "$(cat "$T/status")" "$1" "$2"; }
 
 letters() { # NUMBER
 	r flushall >/dev/null
@@ -34,16 +39,16 @@ letters() { # NUMBER
 
 letters 3
 terminal dead drop q --all
-ok "wait_for 10 'screen | grep -qF \"drop 3 dead letters of q? [y/N]\"'" 'asks'
+ok "wait_for 30 'screen | grep -qF \"drop 3 dead letters of q? [y/N]\"'" 'asks'
 tm send-keys n Enter
 ended 1 'no: status'
 is "$(r xlen qDEAD)" 3 'no: nothing was dropped'
 terminal dead drop q --all
-wait_for 10 'screen | grep -qF "[y/N]"'
+wait_for 30 'screen | grep -qF "[y/N]"'
 tm send-keys Enter
 ended 1 'Enter is no'
 terminal dead drop q --all
-wait_for 10 'screen | grep -qF "[y/N]"'
+wait_for 30 'screen | grep -qF "[y/N]"'
 tm send-keys y Enter
 ended 0 'yes: status'
 is "$(r xlen qDEAD)" 0 'yes: they were dropped'
@@ -53,12 +58,12 @@ ended 1 'nothing to ask'
 # -- what is typed ---------------------------------------------------------------------
 
 terminal push typed
-ok "wait_for 10 'screen | grep -qF \"type the message; Control-D ends it\"'" 'push says what it waits for'
+ok "wait_for 30 'screen | grep -qF \"type the message; Control-D ends it\"'" 'push says what it waits for'
 tm send-keys 'two words' Enter C-d
 ended 0 'Control-D on a line of its own ends it'
 is "$(r lpop typed)" "two words" 'with its newline'
 terminal push typed
-wait_for 10 'screen | grep -qF "Control-D"'
+wait_for 30 'screen | grep -qF "Control-D"'
 tm send-keys 'no newline' C-d
 ended 0 'and once is enough behind a word'
 is "$(r lpop typed)" 'no newline' 'without a newline'
@@ -77,7 +82,7 @@ between() { # EXPECTED-QUESTION COMMAND ARGUMENT...
 	_q=$1 _between=$2
 	shift 2
 	terminal -c "$T/purge.conf" "$@"
-	wait_for 10 "screen | grep -qF '$_q? [y/N]'" || note "$(screen)"
+	wait_for 30 "screen | grep -qF '$_q? [y/N]'" || note "$(screen)"
 	eval "$_between"
 	tm send-keys y Enter
 	ended 0 "$*: status"
@@ -86,10 +91,10 @@ r flushall >/dev/null
 r lpush q a b c >/dev/null
 between 'purge 3 waiting of q' 'seq 1200 | xargs redis-cli -s "$SOCK" lpush q >/dev/null' purge q --waiting
 is "$(r llen q) $(r lindex q -1)" '1200 1' 'purge --waiting: what was pushed meanwhile stays'
-like "$(screen)" '^purged 3 waiting of q$' 'and it says how many are gone'
+shows '^purged 3 waiting of q$' 'and it says how many are gone'
 between 'purge 1,200 waiting of q' 'r ltrim q 0 99 >/dev/null' purge q --waiting
 is "$(r llen q)" 0 'purge --waiting: what is gone already'
-like "$(screen)" '^purged 100 waiting of q$' 'is not counted'
+shows '^purged 100 waiting of q$' 'is not counted'
 r rpush l 1 2 3 >/dev/null
 between 'purge 3 waiting of l' 'r rpush l 4 5 >/dev/null' purge l --waiting
 is "$(r lrange l 0 -1 | tr '\n' ' ')" '4 5 ' 'purge --waiting: from the end that is popped'
@@ -123,35 +128,37 @@ for i in 1 2 3; do r xadd s "$i-1" message "$i" >/dev/null; done
 r xgroup create s rqd 0 >/dev/null
 between 'purge 3 waiting of s' 'r xadd s 4-1 message 4 >/dev/null' purge s --waiting
 is "$(r --raw xreadgroup group rqd me count 9 streams s '>' | tail -1)" 4 'purge of kind "stream"'
-like "$(screen)" '^purged 3 waiting of s$' 'and the number'
+shows '^purged 3 waiting of s$' 'and the number'
 r xadd s 5-1 message 5 >/dev/null
 between 'purge 1 waiting of s' 'r xadd s 6-1 message 6 >/dev/null; r xreadgroup group rqd me count 9 streams s ">" >/dev/null' purge s --waiting
 is "$(r --raw xreadgroup group rqd me count 9 streams s '>')" '' 'the group is never moved back'
-like "$(screen)" '^purged 0 waiting of s$' 'and nothing was purged'
+shows '^purged 0 waiting of s$' 'and nothing was purged'
 r flushall >/dev/null
 
 # -- progress -------------------------------------------------------------------------
 
-letters 2000
+letters 20000
 terminal dead retry q -y --all --rate 400/s
-ok "wait_for 10 'screen | grep -qE \"^retried [0-9,]+; [0-9]+% of 2,000 letters looked at, [0-9]+/s, .* left\"'" 'progress'
+ok "wait_for 30 'screen | grep -qE \"^retried [0-9,]+; [0-9]+% of 20,000 letters looked at, [0-9]+/s, .* left\"'" 'progress'
 tm send-keys C-c
 ended 130 'interrupted: status'
-like "$(screen)" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: the last words'
+shows '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: the last words'
 unlike "$(screen)" 'looked at' 'progress is wiped out'
-is "$(($(r xlen qDEAD) + $(r zcard qRETRY)))" 2000 'interrupted: none is lost'
+is "$(($(r xlen qDEAD) + $(r zcard qRETRY)))" 20000 'interrupted: none is lost'
 
 # -- tables ---------------------------------------------------------------------------
 
 letters 5
 terminal dead list q
 ended 0 'list: status'
+wait_for 30 '[ "$(screen | grep -c exit)" = 5 ]'
 is "$(screen | grep -c 'exit')" 5 'list: a line for each, cut at the edge'
 like "$(tm capture-pane -p -e)" "$(printf '\033')" 'colours on a terminal'
 NO_COLOR=1
 export NO_COLOR
 terminal dead list q
 ended 0 'NO_COLOR: status'
+wait_for 30 '[ "$(screen | grep -c exit)" = 5 ]'
 unlike "$(tm capture-pane -p -e)" "$(printf '\033')" 'no colours with NO_COLOR'
 unset NO_COLOR
 unlike "$(ctl dead list q)" "$(printf '\033')" 'no colours in a pipe'
@@ -166,20 +173,20 @@ until read -r line; do :; done
 echo "read $line"
 H
 terminal lock a -- sh "$T/count" "$T"
-wait_for 10 'screen | grep -q counting'
+wait_for 30 'screen | grep -q counting'
 tm send-keys C-c
-ok "wait_for 10 '[ -s \"\$T/ints\" ]'" 'lock: Control-C reaches the command'
+ok "wait_for 30 '[ -s \"\$T/ints\" ]'" 'lock: Control-C reaches the command'
 tm send-keys words Enter
 ended 0 'lock: status'
-like "$(screen)" '^read words' 'lock: it reads from the terminal'
+shows '^read words' 'lock: it reads from the terminal'
 is "$(wc -l <"$T/ints")" 1 'lock: Control-C came once'
 
-r set Lock:a "$(printf 'pe\033[2Jer')" px 60000 >/dev/null
+r set Lock:a "$(printf 'pe\033[2Jer')" px 600000 >/dev/null
 terminal lock a -- echo got it
-ok "wait_for 10 'screen | grep -qF \"waiting for lock a, held by another program\"'" 'lock: says that it waits'
+ok "wait_for 30 'screen | grep -qF \"waiting for lock a, held by another program\"'" 'lock: says that it waits'
 r del Lock:a >/dev/null
 ended 0 'lock: and goes on'
-like "$(screen)" '^got it' 'lock: with the command'
+shows '^got it' 'lock: with the command'
 
 # -- try: a handler's control characters --------------------------------------------------
 
@@ -193,47 +200,46 @@ C
 echo >"$T/message"
 terminal -c "$T/try.conf" try paint "$T/message"
 ended 0 'try: status'
-like "$(screen)" '^a +b\\x1b\]0;title\\x07\\x1b\[31mred\\xd8\\x9c$' 'try: what a handler prints is escaped on a terminal'
-like "$(screen)" '^\\x1b\[2Jerr$' 'try: on standard error, too'
+shows '^a +b\\x1b\]0;title\\x07\\x1b\[31mred\\xd8\\x9c$' 'try: what a handler prints is escaped on a terminal'
+shows '^\\x1b\[2Jerr$' 'try: on standard error, too'
 is "$("$RQCTL" -c "$T/try.conf" try paint "$T/message" 2>/dev/null | od -An -tx1 | tr -d ' \n')" \
     "$(printf 'a\tb\033]0;title\007\033[31mred\330\234\n' | od -An -tx1 | tr -d ' \n')" 'try: elsewhere it is as it was'
 
 # -- status -w: the rest of it is in 70-rqctl-top.t ------------------------------------------
 
 beat() { # INSTANCE JSON
-	r set "rqd:daemon:$1" "$2" ex 30 >/dev/null
+	r set "rqd:daemon:$1" "$2" ex 3000 >/dev/null
 	r zadd rqd:daemons "$(date +%s)" "$1" >/dev/null
 }
 beat h.9 '{"queues":{"watched":{"state":"running","concurrency":2}}}'
 terminal status -w --interval 100ms
-ok "wait_for 10 'screen | grep -q \"^> watched .* ok\"'" 'watch: the queue is there'
+ok "wait_for 30 'screen | grep -q \"^> watched .* ok\"'" 'watch: the queue is there'
 r lpush watched a b c >/dev/null
-ok "wait_for 10 'screen | grep -qE \"^> watched +3 \"'" 'watch: it is redrawn'
-r hincrby watchedSTATS acked 100 >/dev/null
-ok "wait_for 10 'screen | grep -qE \"^> watched +3 +0/2 +0 +0 +[0-9.]*[1-9][0-9.]* \"'" 'watch: rates'
+ok "wait_for 30 'screen | grep -qE \"^> watched +3 \"'" 'watch: it is redrawn'
+ok "wait_for 30 'r hincrby watchedSTATS acked 100 >/dev/null; screen | grep -qE \"^> watched +3 +0/2 +0 +0 +[0-9.]*[1-9][0-9.]* \"'" 'watch: rates'
 beat h.8 '{"queues":{"second":{"state":"suspended","reason":"failing"}}}'
-ok "wait_for 10 'screen | grep -qE \"^> second .*suspended\"'" 'watch: a daemon comes'
+ok "wait_for 30 'screen | grep -qE \"^> second .*suspended\"'" 'watch: a daemon comes'
 r del rqd:daemon:h.8 >/dev/null
-ok "wait_for 10 '! screen | grep -q second'" 'watch: and goes'
+ok "wait_for 30 '! screen | grep -q second'" 'watch: and goes'
 redis_stop
-ok "wait_for 10 'screen | grep -q \"^redis unix:.*: \"'" 'watch: Redis goes away'
+ok "wait_for 30 'screen | grep -q \"^redis unix:.*: \"'" 'watch: Redis goes away'
 redis_start
 beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
-ok "wait_for 10 'screen | grep -q \"^> watched .* paused\"'" 'watch: Redis comes back'
+ok "wait_for 30 'screen | grep -q \"^> watched .* paused\"'" 'watch: Redis comes back'
 tm send-keys Enter
-ok "wait_for 10 'screen | grep -q \"^watched: paused\"'" 'watch: Enter opens it'
+ok "wait_for 30 'screen | grep -q \"^watched: paused\"'" 'watch: Enter opens it'
 tm send-keys Escape
-ok "wait_for 10 'screen | grep -q \"^> watched\"'" 'watch: Escape'
+ok "wait_for 30 'screen | grep -q \"^> watched\"'" 'watch: Escape'
 tm resize-window -x 50 -y 20
-ok "wait_for 10 'screen | grep -qE \"^  QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" 'watch: fewer columns on a narrow terminal'
+ok "wait_for 30 'screen | grep -qE \"^  QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" 'watch: fewer columns on a narrow terminal'
 tm resize-window -x 24 -y 8
-ok "wait_for 10 'screen | grep -qE \"^> watched +[0-9]\"'" 'watch: a very narrow one'
-ok "wait_for 10 '[ \$(screen | grep -c .) -eq 5 ]'" 'watch: no line wraps'
+ok "wait_for 30 'screen | grep -qE \"^> watched +[0-9]\"'" 'watch: a very narrow one'
+ok "wait_for 30 '[ \$(screen | grep -c .) -eq 5 ]'" 'watch: no line wraps'
 tm send-keys q
 ended 0 'watch: q ends it'
-unlike "$(screen)" 'watched' 'watch: the screen is as it was before'
+wait_ok 30 '! screen | grep -q watched' 'watch: the screen is as it was before'
 terminal status -w
-wait_for 10 'screen | grep -q watched'
+wait_for 30 'screen | grep -q watched'
 tm send-keys C-c
 ended 0 'watch: so does Control-C'
 
@@ -245,10 +251,10 @@ offered() {	# WORDS RESULT DESCRIPTION
 	N=$((N + 1))
 	tm -f /dev/null new-session -d -x 80 -y 20 "PATH=$(dirname "$RQCTL"):\$PATH exec bash --norc --noprofile -i"
 	tm send-keys "PS1='$ '; . '$BUILDDIR/etc/completion/rqctl'; clear" Enter
-	wait_for 10 'screen | grep -qx "\\$"'
+	wait_for 30 'screen | grep -qx "\\$"'
 	tm send-keys "rqctl -c $T/colon.conf $1" Tab
 	wanted=$2
-	ok 'wait_for 10 "screen | tr -d \"\\n\" | grep -qF \"\$wanted\""' "bash: $3"
+	ok 'wait_for 30 "screen | tr -d \"\\n\" | grep -qF \"\$wanted\""' "bash: $3"
 }
 if command -v bash >/dev/null; then
 	offered 'peek a:t' 'peek a:two' 'a name with a colon'

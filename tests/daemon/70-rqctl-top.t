@@ -242,7 +242,7 @@ def rates():
         return re.search(what, t.screen(), re.M)
     t.send('f')
     # Daemons add to the totals every 10 s: before that a rate is not known.
-    t.wait(lambda: works(r'^> q55 +0 +0/4 +0 +0 +0\.0 +[0-9.]*[1-9][0-9.]* '), 20)
+    t.wait(lambda: works(r'^> q55 +0 +0/4 +0 +0 +0\.0 +[0-9.]*[1-9][0-9.]* '), 60)
     t.wait(lambda: works(r'^  q5 +0 +0/4 +0 +0 +[0-9.]*[1-9][0-9.]* +0\.0 '))
     quit(t)
 
@@ -276,7 +276,7 @@ def ends():
     t = top(interval='1h')
     t.wait('^1/300')
     os.close(t.fd)                      # the window is closed
-    until = time.monotonic() + 10 * int(slow)
+    until = time.monotonic() + 60 * int(slow)
     while os.waitpid(t.pid, os.WNOHANG) == (0, 0):
         assert time.monotonic() < until, 'it goes on without a terminal'
         time.sleep(0.02)
@@ -377,12 +377,12 @@ def pipe():
         assert re.match(r'q7 +6 +0/4 ', lines[2]) and re.match(r'mail +0 ', lines[3]), lines
         assert lines[4] == '\n', lines
     p.send_signal(signal.SIGTERM)
-    assert p.wait(10 * int(slow)) == 0
+    assert p.wait(60 * int(slow)) == 0
     p = subprocess.Popen([rqctl, '--server', server, 'status', '-w', '--interval', '100ms', 'q7'],
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     p.stdout.readline()
     p.stdout.close()
-    assert p.wait(10 * int(slow)) == 0 and p.stderr.read() == '', p.returncode
+    assert p.wait(60 * int(slow)) == 0 and p.stderr.read() == '', p.returncode
 
 for test in (fits, unnamed, trouble_first, sizes, sorts, moves, filters, opens, scrolls, commands, helps, rates, redis_gone,
              ends, hung, stops, continued, colours, refused, dumb, pipe):

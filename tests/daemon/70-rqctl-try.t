@@ -39,7 +39,8 @@ queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 10s }
 queue "long" { command = {"$T/slow"} }
 queue "none" { command = {"$T/nonexistent"} }
 queue "pipe" { command = {"/usr/bin/tr", " ", "\\n"}  output = "push:small"  pushes = {"small"} }
-queue "batch" { command = {"$T/batch"}  batch = 10  time_limit = 300ms  kill_grace = 10s }
+queue "batch" { command = {"$T/batch"}  batch = 10 }
+queue "limited" { command = {"$T/batch"}  batch = 10  time_limit = 2s  kill_grace = 10s }
 queue "declared" { concurrency = 0 }
 queue "small" { command = {"$T/quiet"}  message_max = 10 }
 C
@@ -96,7 +97,7 @@ try 3 'said ok after .*, status 3 after .*: would be acked$' batch
 printf 'echo 1 ok >&3; sleep 0.05; kill -KILL $$' >"$T/message"
 try 137 'said ok after .*, signal SIGKILL after .*: would be acked$' batch
 printf 'echo 1 ok >&3; exec sleep 1000' >"$T/message"
-try 143 'said ok after .*, signal SIGTERM after .*, ended at time_limit: would be acked$' batch
+try 143 'said ok after .*, signal SIGTERM after .*, ended at time_limit: would be acked$' limited
 printf 'echo 1 dead hopeless >&3' >"$T/message"
 try 0 'status 0 after .*, said dead \(hopeless\): would be a dead letter: answer$' batch
 printf 'echo 2 ok >&3' >"$T/message"
@@ -107,11 +108,12 @@ try 75 'status 75 after .*: would be retried in' batch
 # Interrupted: as at a shutdown.
 rm -f "$T/started"
 "$RQCTL" try long <"$T/message" >"$T/out" 2>"$T/err" &
-wait_for 10 '[ -s "$T/started" ]'
+wait_for 30 '[ -s "$T/started" ]'
 kill -INT $!
 wait $!
 is $? 143 'interrupted: the handler got SIGTERM'
 like "$(cat "$T/err")" 'would be returned without an attempt' 'interrupted: verdict'
+wait_for 30 '[ -z "$(our_processes)" ]'
 is "$(our_processes)" '' 'nothing is left running'
 
 # -- nothing of a message drives the terminal ------------------------------------------

@@ -61,25 +61,26 @@ r del $Q >/dev/null
 : >"$T/fail"
 rqd_run rqd -c "$T/rqd.conf"
 uctl push users 9 >/dev/null
-wait_for 10 '[ "$(r zcard ${Q}RETRY)" -eq 1 ]'
+wait_for 30 '[ "$(r zcard ${Q}RETRY)" -eq 1 ]'
 like "$(uctl show users 9)" '^retry .*attempt 2, due in' 'show, of a retry'
 like "$(uctl retry list users)" '^9 ' 'retry list'
 is "$(uctl bury users 9)" 'buried 1 message of users' 'bury'
 like "$(uctl dead show users 9)" 'reason +buried' 'makes a letter'
 rm "$T/fail"
 uctl push users 9 >/dev/null
-wait_ok 10 'grep -qsx 9 "$T/done"' 'the same id can be pushed beside its letter'
+wait_ok 30 'grep -qsx 9 "$T/done"' 'the same id can be pushed beside its letter'
 is "$(uctl dead retry users 9)" 'retried 1 dead letter of users' 'dead retry'
-wait_ok 10 '[ "$(grep -cx 9 "$T/done")" -eq 2 ]' 'runs it again'
+wait_ok 30 '[ "$(grep -cx 9 "$T/done")" -eq 2 ]' 'runs it again'
 : >"$T/die"
 printf '~odd\nid' | uctl push users - >/dev/null
-wait_for 10 '[ "$(r xlen ${Q}DEAD)" -eq 1 ]'
+wait_for 30 '[ "$(r xlen ${Q}DEAD)" -eq 1 ]'
+log_wait 30 event=dead
 tag=$(log_lines 'event=dead' | tail -n 1 | log_field id)
 like "$tag" '^~[0-9a-f]{40}$' 'an id that cannot stand in a log has another name there'
 is "$(uctl dead show --raw users "$tag")" '~odd
 id' 'by which it is found'
 rm "$T/die"
 uctl dead retry -y --all users >/dev/null
-wait_ok 10 'grep -qsx id "$T/done"' 'and retried whole'
+wait_ok 30 'grep -qsx id "$T/done"' 'and retried whole'
 r del ${Q}DEAD >/dev/null
-wait_ok 10 'no_keys' 'nothing is left'
+wait_ok 30 'no_keys' 'nothing is left'

@@ -68,7 +68,7 @@ fails 64 'add -y' "$RQCTL" unlock --force a
 is "$("$RQCTL" unlock --force -n a) $(r exists Lock:a)" 'would break a 1' 'dry run'
 is "$("$RQCTL" unlock --force -y a) $(r exists Lock:a)" 'broke a 0' 'another program'
 "$RQCTL" lock a --ttl 3s -- sleep 1000 2>"$T/err" & holder=$!
-wait_for 10 '[ "$(r exists Lock:a)" = 1 ]'
+wait_for 30 '[ "$(r exists Lock:a)" = 1 ]'
 is "$("$RQCTL" unlock --force -y --json a | tr -d ' \n')" '{"name":"a","broken":1,"dry_run":false}' 'rqctl, JSON'
 wait $holder
 is $? 76 'its holder is told'

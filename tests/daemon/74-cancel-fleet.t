@@ -28,7 +28,7 @@ began() { n=$(grep -cx -e "$1" "$T/began" 2>/dev/null); [ "${n:-0}" -ge "${2:-1}
 ctl() { "$RQCTL" -c "$T/one.conf" "$@"; }
 nothing() { [ "$(r exists "$1" "$1BACKUP" "$1RETRY" "$1CONTEXT")" = 0 ]; }
 SECTIONS="queue \"q\" { command = {\"$T/hold\"} lease = 60s kill_grace = 1s }
-queue \"s\" { command = {\"$T/stubborn\"} lease = 3s kill_grace = 20s }
+queue \"s\" { command = {\"$T/stubborn\"} lease = 6s kill_grace = 60s }
 queue \"p\" { command = {\"$T/answers\"} mode = \"persistent\" framing = \"line\" pipeline = 3 }"
 
 # -- a daemon that may not subscribe to its channel ----------------------------------------
@@ -39,23 +39,23 @@ name = "web1"
 redis { server = "unix:$SOCK" username = "few" }
 $SECTIONS
 C
-log_wait 10 event=ready 1 one
-log_wait 10 'event=warning .*NOPERM.*control channel' 1 one
+log_wait 30 event=ready 1 one
+log_wait 30 'event=warning .*NOPERM.*control channel' 1 one
 r lpush q '{"id":1}' >/dev/null
-wait_for 10 'began 1'
+wait_for 30 'began 1'
 start=$(msec)
 said=$("$RQCTL" --server "unix:$SOCK" cancel q 1 2>&1)
 like "$(echo "$said" | tr '\n' ';')" '^cancelled: 1 of q, running on web1[^;]*;rqctl: web1[^;]* hears no hints: it ends the handler within 10 s; but if it is dead:;rqctl: 1: the next daemon that serves q drops it when its lease has ended;$' 'it is said'
-log_wait 20 'event=cancelled queue=q id=1 ' 1 one
+log_wait 60 'event=cancelled queue=q id=1 ' 1 one
 took=$(($(msec) - start))
-ok "[ $took -lt $((11000 + 1000 * SLOW)) ]" "the next renewal tells it ($took ms)"
+ok "[ $took -lt 16000 ]" "the next renewal tells it ($took ms)"
 ok 'nothing q' 'and it is gone'
 is "$(log_count 'event=warning .*NOPERM' one)" 1 'the log says once that hints do not come'
 
 # -- a drain ------------------------------------------------------------------------------
 
 r lpush q '{"id":2}' >/dev/null
-wait_for 10 'began 2'
+wait_for 30 'began 2'
 "$RQCTL" --server "unix:$SOCK" cancel q 2 >/dev/null 2>&1
 rqd_stop one
 is "$(log_count 'event=cancelled queue=q id=2 .*reason=cancelled' one)" 1 'cancelled, then the daemon drains'
@@ -67,9 +67,9 @@ rqd_start one <<C
 name = "web1"
 $SECTIONS
 C
-log_wait 10 event=ready 1 one
+log_wait 30 event=ready 1 one
 r lpush q '{"id":"k"}' >/dev/null
-wait_for 10 'began k'
+wait_for 30 'began k'
 rqd_kill9 one
 cancel_k() { ctl cancel q k 2>&1 | sed 's/web1[^ ]*/WEB1/;s/ends in [0-9.]*s;/ends in N s;/'; }
 is "$(cancel_k)" 'cancelled: k of q, running on WEB1
@@ -88,26 +88,26 @@ name = "web1"
 drain_timeout = 300ms
 $SECTIONS
 C
-log_wait 10 event=ready 1 one
+log_wait 30 event=ready 1 one
 ONE=$(log_lines event=started one | tail -1 | log_field instance)
-wait_for 10 '[ "$(r pubsub numsub "rqd:control:$ONE" | tail -1)" = 1 ]'
+wait_for 30 '[ "$(r pubsub numsub "rqd:control:$ONE" | tail -1)" = 1 ]'
 r lpush s '{"id":3}' '{"id":4}' >/dev/null
-wait_for 10 'began 3'
+wait_for 30 'began 3'
 rqd_start two <<C
 name = "web2"
 $SECTIONS
 C
-log_wait 10 event=ready 1 two
-wait_for 10 'began 4'
+log_wait 30 event=ready 1 two
+wait_for 30 'began 4'
 r lpush q '{"id":5}' '{"id":6}' >/dev/null
-wait_for 10 'began 5 && began 6'
+wait_for 30 'began 5 && began 6'
 start=$(msec)
 is "$(ctl cancel q 5 6 2>&1 | sed 's/.*on \(web.\).*/\1/' | sort | tr '\n' ' ')" 'web1 web2 ' 'each on its host'
-log_wait 5 'event=cancelled queue=q' 1 one
-log_wait 5 'event=cancelled queue=q' 1 two
+log_wait 30 'event=cancelled queue=q' 1 one
+log_wait 30 'event=cancelled queue=q' 1 two
 took=$(($(msec) - start))
 # A hint that is lost takes 10 s, until the next renewal; 74-cancel.t measures the second.
-ok "[ $took -lt $((5000 * SLOW)) ]" "both end soon ($took ms)"
+ok "[ $took -lt 8000 ]" "both end soon ($took ms)"
 
 OWNER=one OTHER=two
 holder=$(ctl running s --json | tr -d ' \n' | sed 's/.*"id":"3",[^}]*"daemon":"\(web.\).*/\1/')
@@ -134,17 +134,17 @@ rqd_start one <<C
 name = "web1"
 $SECTIONS
 C
-log_wait 10 event=ready 1 one
+log_wait 30 event=ready 1 one
 ONE=$(log_lines event=started one | tail -1 | log_field instance)
-wait_for 10 '[ "$(r pubsub numsub "rqd:control:$ONE" | tail -1)" = 1 ]'
+wait_for 30 '[ "$(r pubsub numsub "rqd:control:$ONE" | tail -1)" = 1 ]'
 r lpush p '{"id":"p1"}' '{"id":"p2"}' '{"id":"p3"}' >/dev/null
-wait_for 10 'began p1'
-wait_for 10 '[ "$(r zcard pBACKUP)" = 3 ]'
+wait_for 30 'began p1'
+wait_for 30 '[ "$(r zcard pBACKUP)" = 3 ]'
 is "$(ctl cancel p p1)" "cancelled: p1 of p, running on $ONE" 'persistent'
-log_wait 5 'event=cancelled queue=p id=p1 ' 1 one
-log_wait 5 'event=returned queue=p id=p[23] ' 2 one
+log_wait 30 'event=cancelled queue=p id=p1 ' 1 one
+log_wait 30 'event=returned queue=p id=p[23] ' 2 one
 touch "$T/release"
-log_wait 10 'event=acked queue=p id=p[23] .*' 2 one
+log_wait 30 'event=acked queue=p id=p[23] .*' 2 one
 is "$(log_count 'event=acked queue=p id=p. attempt=1' one)" 2 'its other messages are given back, no attempt is counted'
 is "$(log_count 'event=(retry|dead) queue=p' one)" 0 'and none has failed'
 rm -f "$T/release"
@@ -155,15 +155,16 @@ rqd_stop one
 rqd_start one <<C
 name = "web1"
 drain_timeout = 200ms
-queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 4s }
+queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 60s }
 C
-log_wait 10 event=ready 1 one
+log_wait 30 event=ready 1 one
 r lpush s '{"id":7}' >/dev/null
-wait_for 10 'began 7'
+wait_for 30 'began 7'
 rqd_signal TERM one
-log_wait 5 event=draining 1 one
-wait_for 10 'grep -qx 7 "$T/terms"'
+log_wait 30 event=draining 1 one
+wait_for 30 'grep -qx 7 "$T/terms"'
 ctl cancel s 7 >/dev/null 2>&1
+touch "$T/release"
 rqd_wait one
 is "$(log_count 'event=cancelled queue=s id=7' one) $(log_count 'event=returned queue=s' one)" '1 0' 'cancelled while the drain ends it: not given back'
 ok 'nothing s' 'nothing is left'

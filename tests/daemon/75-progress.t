@@ -24,14 +24,15 @@ name = "web1"
 http { listen = "unix:$OWN/web1.sock" }
 queue "q" { command = {"$T/copy"} }
 C
-log_wait 10 event=ready 1 one
+log_wait 30 event=ready 1 one
 INSTANCE=$(log_lines event=started one | log_field instance)
-wait_for 10 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
+wait_for 30 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
 r lpush q '{"id":1}' >/dev/null
-wait_for 10 '[ -e "$T/began" ]'
+wait_for 30 '[ -e "$T/began" ]'
 start=$(msec)
-like "$(ctl running q)" "^q +1 +1 +[0-9.]+m?s +[0-9]+ +$INSTANCE +10/100 pages\$" 'running shows it at once'
+wait_for 30 'ctl running q | grep -q 10/100'
 took=$(($(msec) - start))
+like "$(ctl running q)" "^q +1 +1 +[0-9.]+m?s +[0-9]+ +$INSTANCE +10/100 pages\$" 'running shows it at once'
 # Prints "QUEUE ID ATTEMPT PROGRESS by DAEMON" for each message in the daemon's /status.
 progress() {	# NAME
 	curl -s -m 20 --unix-socket "$OWN/$1.sock" http://rqd/status | sed 's/.*"progress":\[//' | tr '{' '\n' |
@@ -42,15 +43,15 @@ if command -v curl >/dev/null; then
 else
 	skip '/status has it: no curl'
 fi
-ok "[ $took -lt $((2000 * SLOW)) ]" "within 2 s ($took ms)"
+ok "[ $took -lt 8000 ]" "before the next heartbeat ($took ms)"
 touch "$T/more"
-wait_for 10 '[ -e "$T/further" ]'
-wait_for 10 'ctl running q | grep -q 40/100'
+wait_for 30 '[ -e "$T/further" ]'
+wait_for 30 'ctl running q | grep -q 40/100'
 unlike "$(ctl running q)" "$(printf '\033')" 'nothing that drives a terminal'
 like "$(ctl running q --json)" '"progress": "40/100 .*pages"' '--json'
 like "$(ctl show q 1)" '^running  tag 1, attempt 1, for .*, progress: 40/100 .*pages$' 'show'
 is "$(ctl cancel q 1 | cut -d, -f1)" 'cancelled: 1 of q' 'cancelled'
-log_wait 15 'event=cancelled queue=q' 1 one
+log_wait 30 'event=cancelled queue=q' 1 one
 rqd_stop one
 
 # -- where Redis forbids the channel: as of the last heartbeat ----------------------------
@@ -64,11 +65,11 @@ http { listen = "unix:$OWN/web2.sock" }
 queue "q" { command = {"$T/copy"} }
 queue "b" { command = {"$T/batch"} batch = 3 batch_wait = 2s }
 C
-log_wait 10 event=ready 1 two
+log_wait 30 event=ready 1 two
 r lpush q '{"id":2}' >/dev/null
-wait_for 10 '[ -e "$T/began" ]'
+wait_for 30 '[ -e "$T/began" ]'
 like "$(ctl running q)" '^q +2 +1 ' 'it is listed'
-wait_for 25 'ctl running q | grep -q 10/100'
+wait_for 60 'ctl running q | grep -q 10/100'
 like "$(ctl show q 2)" 'progress: 10/100 pages' 'the next heartbeat has it'
 if command -v curl >/dev/null; then
 	rqd_start three <<C
@@ -77,14 +78,14 @@ http { listen = "unix:$OWN/web3.sock" }
 queue "other" { command = {"$T/copy"} }
 C
 	r lpush b '{"id":3}' '{"id":4}' '{"id":5}' >/dev/null
-	wait_for 10 '[ -e "$T/loaded" ]'
-	wait_ok 10 '[ "$(progress web2 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' '/status: one for a batch'
-	wait_ok 25 '[ "$(progress web3 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' "/status: another daemon's"
+	wait_for 30 '[ -e "$T/loaded" ]'
+	wait_ok 30 '[ "$(progress web2 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' '/status: one for a batch'
+	wait_ok 60 '[ "$(progress web3 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' "/status: another daemon's"
 	touch "$T/release"
-	log_wait 10 'event=acked queue=b .*batch=3' 1 two
-	wait_ok 10 '[ "$(progress web2)" = "q 2 1 10/100 pages by web2" ]' '/status: a run that is over'
+	log_wait 30 'event=acked queue=b .*batch=3' 1 two
+	wait_ok 30 '[ "$(progress web2)" = "q 2 1 10/100 pages by web2" ]' '/status: a run that is over'
 else
 	skip '/status of two daemons: no curl'
 fi
 touch "$T/more" "$T/release"
-log_wait 10 'event=acked queue=q id=2' 1 two
+log_wait 30 'event=acked queue=q id=2' 1 two

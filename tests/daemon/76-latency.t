@@ -17,8 +17,8 @@ between() {	# NUMBER LEAST MOST: false where there is no number
 	case $1 in '' | None) return 1 ;; esac
 	awk "BEGIN { exit !($1 >= $2 && $1 <= $3) }"
 }
-near() {	# SECONDS WANTED: 10 s may pass until it is looked at on a busy machine
-	between "$1" "$2" $(($2 + 10))
+near() {	# SECONDS WANTED: when it began; now it is later
+	between "$1" "$2" $(($2 + $(date +%s) - now + 5))
 }
 sample() {	# METRIC QUEUE
 	curl -s -m 20 --unix-socket "$H" http://rqd/metrics | sed -n "s/^$1{queue=\"$2\"} //p"
@@ -72,14 +72,14 @@ queue "slow" { kind = "unique" command = {"$T/hang"} concurrency = 1 }
 C
 FILE=rqd
 MORE_KEYS=Queue:slow
-log_wait 10 event=redis_up
-wait_ok 15 '[ "$(sample rqd_queue_latency_seconds ack)" = 0 ]' 'an empty list: 0'
-wait_ok 15 '[ "$(sample rqd_queue_latency_seconds list)" = 0 ]' 'of the other kind, too'
+log_wait 30 event=redis_up
+wait_ok 30 '[ "$(sample rqd_queue_latency_seconds ack)" = 0 ]' 'an empty list: 0'
+wait_ok 30 '[ "$(sample rqd_queue_latency_seconds list)" = 0 ]' 'of the other kind, too'
 
 # The first one of each is taken, the second waits.
 pushed=$(date +%s)
 for q in ack list; do r lpush $q first >/dev/null; done
-wait_for 10 '[ "$(wc -l <"$T/took")" -ge 3 ]'
+wait_for 30 '[ "$(wc -l <"$T/took")" -ge 3 ]'
 for q in ack list; do r lpush $q second >/dev/null; done
 for q in ack list; do r lpush $q third >/dev/null; done
 wait_ok 40 'between "$(sample rqd_queue_latency_seconds ack)" 20 99' 'it grows'
@@ -89,8 +89,8 @@ for q in ack list; do
 		age=$(($(date +%s) - pushed))
 		between "$1" $((age - 10)) $((age + 10))
 	}
-	ok 'is_about "$(sample rqd_queue_latency_seconds $q)"' "$q: the metric is about right"
-	ok 'is_about "$(of $q latency)"' "$q: rqctl status, by the heartbeat"
+	wait_ok 30 'is_about "$(sample rqd_queue_latency_seconds $q)"' "$q: the metric is about right"
+	wait_ok 30 'is_about "$(of $q latency)"' "$q: rqctl status, by the heartbeat"
 	is "$(sample rqd_queue_latency_least_seconds $q)" '' "$q: what is known is not said twice"
 done
 
@@ -104,15 +104,15 @@ ok 'between "$(of before latency_least)" 10 99' 'with what it is at least'
 rqd_start other <<C
 queue "ack" { command = {"$T/hang"} }
 C
-wait_for 10 '[ "$(r llen ack)" = 1 ]'
-wait_for 10 '[ "$(r zcard rqd:daemons)" = 2 ]'
+wait_for 30 '[ "$(r llen ack)" = 1 ]'
+wait_for 30 '[ "$(r zcard rqd:daemons)" = 2 ]'
 # By a heartbeat of up to 10 s ago.
 ok 'between "$(of ack latency)" 5 99' 'two daemons: what one of them knows'
 
 # A foreign consumer.
 r lpush shared 1 2 >/dev/null
-wait_for 10 '[ "$(r llen shared)" = 1 ]'
-wait_ok 15 '[ -n "$(sample rqd_queue_latency_seconds shared)" ]' 'a queue that rqd has alone'
+wait_for 30 '[ "$(r llen shared)" = 1 ]'
+wait_ok 30 '[ -n "$(sample rqd_queue_latency_seconds shared)" ]' 'a queue that rqd has alone'
 r eval 'local id = "foreign"
 local m = redis.call("RPOP", KEYS[1])
 redis.call("ZADD", KEYS[2], redis.call("TIME")[1], id)
@@ -125,8 +125,8 @@ r hdel sharedCONTEXT foreign >/dev/null
 
 # Too slow for what is pushed: unique ids say since when they wait.
 r zadd Queue:slow $(($(date +%s) - 200)) a $(($(date +%s) - 190)) b >/dev/null
-wait_ok 15 '[ "$(of slow state)" = "late: all handlers are busy" ]' 'a queue that is late says so'
-like "$(ctl -c "$T/$FILE.conf" check)" 'warning: slow: late: all handlers are busy, and a message has waited 3m' \
+wait_ok 30 '[ "$(of slow state)" = "late: all handlers are busy" ]' 'a queue that is late says so'
+like "$(ctl -c "$T/$FILE.conf" check)" 'warning: slow: late: all handlers are busy, and a message has waited [3-5]m' \
     'and rqctl check does'
 
 touch "$T/release"

@@ -47,7 +47,7 @@ C
 start logfmt
 r lpush slow 1 2 3 >/dev/null
 r lpush gone 1 >/dev/null
-wait_for 10 '[ -e "$T/began" ]'
+wait_for 30 '[ -e "$T/began" ]'
 wait_for 20 'queue slow "v[\"hint\"]" | grep -q busy'
 is "$(queue slow 'v["hint"]')" \
     "All handlers are busy: 1 of 1. Raise concurrency, which is 1 in $T/more.conf:2 (max_handlers is 9), and reload, or start another host." \

@@ -14,12 +14,12 @@ queue "old" { command = {"$T/good"} }
 queue "ids" { kind = "unique" key = "oldids" command = {"$T/good"} }
 queue "events" { kind = "stream" key = "oldevents" consumer_group = "g" command = {"$T/good"} }
 C
-log_wait 10 event=redis_up
-wait_ok 10 '[ "$(r zcard rqd:daemons:queues)" = 3 ]' 'the daemon notes which queues it serves'
+log_wait 30 event=redis_up
+wait_ok 30 '[ "$(r zcard rqd:daemons:queues)" = 3 ]' 'the daemon notes which queues it serves'
 status() { ctl -c "$T/rqd.conf" status; }
 unnamed() { status | sed -n 's/^warning: no configuration names //p'; }
 r lpush old kept >/dev/null
-wait_for 10 '[ "$(r llen old)" = 0 ]'
+wait_for 30 '[ "$(r llen old)" = 0 ]'
 is "$(unnamed)" '' 'nothing is unnamed'
 
 config_write rqd <<C
@@ -27,9 +27,9 @@ queue "new" { command = {"$T/good"} }
 C
 QUEUES="$QUEUES old oldids oldevents"
 rqd_signal HUP
-wait_ok 10 '[ "$(r zcard rqd:daemons:queues)" = 4 ]' 'the new name is noted, the old ones stay'
+wait_ok 30 '[ "$(r zcard rqd:daemons:queues)" = 4 ]' 'the new name is noted, the old ones stay'
 INSTANCE=$(log_lines event=started | log_field instance)
-wait_for 20 '! r --raw get "rqd:daemon:$INSTANCE" | grep -q "\"old\""'
+wait_for 60 '! r --raw get "rqd:daemon:$INSTANCE" | grep -q "\"old\""'
 is "$(unnamed)" '' 'renamed, and nothing left behind'
 
 # One kind of place after the other.
@@ -77,10 +77,10 @@ rqd_start other <<C
 queue "renamed" { key = "old" command = {"$T/good"} }
 queue "oldids" { kind = "unique" key = "oldids" command = {"$T/good"} concurrency = 1 }
 C
-wait_ok 10 '[ "$(r llen old)" = 0 ]' 'another daemon serves the key'
+wait_ok 30 '[ "$(r llen old)" = 0 ]' 'another daemon serves the key'
 wait_ok 20 '[ -z "$(unnamed | grep -v oldevents)" ]' 'so it has a name'
 rqd_stop other
-wait_ok 10 'unnamed | grep -q "^old, which holds messages: 1 dead letter"' 'it is gone, and its dead letter shows again'
+wait_ok 30 'unnamed | grep -q "^old, which holds messages: 1 dead letter"' 'it is gone, and its dead letter shows again'
 
 # forget
 is "$(ctl -c "$T/rqd.conf" forget old --force -y | cut -d ' ' -f 1)" forgot 'rqctl forget'
@@ -103,7 +103,7 @@ QUEUES="$QUEUES braced {braced}"
 rqd_start <<C
 queue "loaded" { key = "{braced}" command = {"$T/good"} }
 C
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 r lpush braced a >/dev/null
 lacks() { sed -n 's/.* reads \(.*\), which holds .* rqctl queues --keys \(.*\) prints$/\1 \2/p'; }
 is "$(status | lacks)" 'braced loaded' 'a list without the braces of a key'

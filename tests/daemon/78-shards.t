@@ -16,9 +16,10 @@ slow*) echo "progress half" >&3; until [ -e "$T/go" ]; do sleep 0.2; done ;;
 order*) echo "$(sed 's/.*"n":\([0-9]*\).*/\1/')" >>"$T/$RQD_ID.order" ;;
 esac
 H
+LEASE=30s		# of a daemon that dies: short
 conf() {	# OPTION...
 	cat <<C
-queue "orders" { command = {"$T/work"} concurrency = 4 lease = 3s backoff = 100ms backoff_max = 100ms $* }
+queue "orders" { command = {"$T/work"} concurrency = 4 lease = $LEASE backoff = 100ms backoff_max = 100ms $* }
 C
 }
 # Not in a pipe: see rqd_start in tests/lib.sh.
@@ -47,14 +48,14 @@ distinct() { [ ! -e "$T/done" ] || sort -u "$T/done" | wc -l; }
 
 # By hand, by rqctl, into the old key.
 start shards = 8
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 for i in $(seq 1 40); do eval "r lpush \"\${$((i % 8 + 1))}\" '{\"id\":\"$i\"}'" >/dev/null; done
 r lpush orders '{"id":"41"}' >/dev/null
 seq 42 100 | sed 's/.*/{"id":"&"}/' | c push orders --lines >"$T/pushed"
 is "$(sort -n "$T/pushed" | tr '\n' ' ')" "$(seq 42 100 | tr '\n' ' ')" 'rqctl push prints the ids'
 for i in 1 2 3; do c push orders "no id" >/dev/null; done
 wait_ok 20 '[ "$(distinct)" = 103 ]' 'all messages are handled'
-wait_ok 10 '[ "$(sum zcard BACKUP)" = 0 ] && [ "$(sum llen "")" = 0 ]' 'nothing is left'
+wait_ok 30 '[ "$(sum zcard BACKUP)" = 0 ] && [ "$(sum llen "")" = 0 ]' 'nothing is left'
 is "$(sort "$T/done" | uniq -d)" '' 'none twice'
 wait_ok 20 'status | grep -q "\"acked\":103,"' 'status has one row, with the totals'
 is "$(status | grep -o '"name":' | wc -l)" 1 'one row'
@@ -83,7 +84,7 @@ rqd_stop
 
 # One key is paused by somebody else.
 start shards = 8
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 r set "$1PAUSED" by-hand >/dev/null
 like "$(c status orders)" 'partly paused' 'status: partly paused'
 like "$(c check)" 'orders: partly paused: by-hand' 'check, too'
@@ -95,7 +96,7 @@ r del "$1PAUSED" >/dev/null
 wait_ok 20 '[ "$(grep -c "^partly" "$T/done")" = 8 ]' 'until it may'
 
 # A key of the wrong type.
-wait_ok 10 '[ "$(r exists "$1")" = 0 ]' 'its list is gone'
+wait_ok 30 '[ "$(r exists "$1")" = 0 ]' 'its list is gone'
 r set "$1" x >/dev/null
 for k in "$@"; do [ "$k" = "$1" ] || r lpush "$k" "{\"id\":\"type $k\"}" >/dev/null; done
 wait_ok 20 '[ "$(grep -c "^type" "$T/done")" = 7 ]' 'the other shards go on beside a broken one'
@@ -117,7 +118,7 @@ c dead export orders --all >"$T/letters"
 is "$(wc -l <"$T/letters")" 6 'dead export'
 c dead retry orders dead1 dead2 >/dev/null
 wait_ok 20 '[ "$(grep -c "^dead[12]" "$T/done")" = 4 ]' 'dead retry, by id'
-wait_ok 10 '[ "$(sum xlen DEAD)" = 6 ]' 'they are dead again'
+wait_ok 30 '[ "$(sum xlen DEAD)" = 6 ]' 'they are dead again'
 like "$(c dead drop orders --all -y)" 'dropped 6 dead letters of orders' 'dead drop'
 is "$(sum xlen DEAD)" 0 'all are gone'
 like "$(c dead import orders <"$T/letters")" 'imported 6 dead letters' 'dead import'
@@ -134,18 +135,19 @@ wait_ok 20 'grep -q due "$T/done"' 'a delayed message is promoted'
 for i in 1 2 3 4; do c push orders "{\"id\":\"slow$i\"}" >/dev/null; done
 wait_ok 20 '[ "$(grep -c ^slow "$T/done")" = 4 ]' 'four run'
 like "$(status)" '"running":4,' 'status counts them'
-wait_ok 10 '[ "$(c running orders | grep -c "slow[1-4].*half")" = 4 ]' 'running lists them, with their progress'
+wait_ok 30 '[ "$(c running orders | grep -c "slow[1-4].*half")" = 4 ]' 'running lists them, with their progress'
 like "$(c show orders slow2)" '^running .*progress: half' 'show, too'
 like "$(c cancel orders slow2 slow3 2>&1)" 'cancelled: slow2 of orders, running' 'cancel'
-wait_ok 5 '[ "$(sum zcard BACKUP)" = 2 ]' 'cancelled at once: the daemon hears of it'
+wait_ok 30 '[ "$(sum zcard BACKUP)" = 2 ]' 'cancelled at once: the daemon hears of it'
 touch "$T/go"
-wait_ok 10 '[ "$(sum zcard BACKUP)" = 0 ]' 'the others end'
+wait_ok 30 '[ "$(sum zcard BACKUP)" = 0 ]' 'the others end'
 rqd_stop
 rm -f "$T/go"
 
 # kill -9, with messages in flight; restarted with twice as many shards.
 : >"$T/done"
 rm -f "$T/go"
+LEASE=3s
 start shards = 4
 for i in $(seq 1 60); do echo "{\"id\":\"k$i\"}"; done | c push orders --lines >/dev/null
 for i in 1 2 3 4; do c push orders "{\"id\":\"slow$i\"}" >/dev/null; done
@@ -156,9 +158,11 @@ start shards = 8
 for i in $(seq 61 100); do echo "{\"id\":\"k$i\"}"; done | c push orders --lines >/dev/null
 touch "$T/go"
 wait_ok 30 '[ "$(distinct)" = 104 ]' 'after kill -9 and growing from 4 to 8, all are handled'
-wait_ok 10 '[ "$(sum zcard BACKUP)" = 0 ]' 'and settled'
+wait_ok 30 '[ "$(sum zcard BACKUP)" = 0 ]' 'and settled'
 sort "$T/done" | uniq -d | comm -12 - "$T/acked" >"$T/twice"
 is "$(cat "$T/twice")" '' 'what was acked did not run again'
+
+LEASE=30s
 
 # Shrinking at a reload: the former shards are drained, and nobody pushes to them.
 : >"$T/done"
@@ -166,7 +170,7 @@ c pause orders >/dev/null
 for i in $(seq 1 80); do echo "{\"id\":\"s$i\"}"; done | c push orders --lines >/dev/null
 conf shards = 2 shards_drain = 8 | config_write rqd
 rqd_signal HUP
-log_wait 10 event=reloaded
+log_wait 30 event=reloaded
 is "$(c queues --keys orders | wc -l)" 2 'producers use two keys from now on'
 for i in $(seq 81 100); do echo "{\"id\":\"s$i\"}"; done | c push orders --lines >/dev/null
 new=$(c queues --keys orders)
@@ -177,7 +181,7 @@ like "$(status)" '"waiting":100,' 'status counts all'
 c resume orders >/dev/null
 wait_ok 30 '[ "$(distinct)" = 100 ]' 'shrinking from 8 to 2 drains the others'
 is "$(sort "$T/done" | uniq -d)" '' 'none ran twice'
-wait_ok 10 '[ "$(sum zcard BACKUP)" = 0 ]' 'all are settled'
+wait_ok 30 '[ "$(sum zcard BACKUP)" = 0 ]' 'all are settled'
 
 # Shards that nobody drains are not forgotten.
 r lpush '{orders.0}' '{"id":"left"}' >/dev/null
@@ -203,7 +207,7 @@ c pause orders >/dev/null
 for i in $(seq 101 120); do echo "{\"id\":\"s$i\"}"; done | c push orders --lines >/dev/null
 conf shards_drain = 2 | config_write rqd
 rqd_signal HUP
-log_wait 10 event=reloaded 2
+log_wait 30 event=reloaded 2
 c push orders '{"id":"s121"}' >/dev/null
 is "$(r llen orders)" 1 'with one shard, producers use the key'
 ctl -c "$T/old.conf" resume orders >/dev/null	# it knows all keys that were paused

@@ -26,13 +26,13 @@ http { listen = "unix:$H" }
 queue "parents" { command = {"$T/parent"} concurrency = 4 lease = 3s
 	output = "push:items" pushes = {"items"} }
 queue "items" { concurrency = 0 shards = 8 }
-queue "large" { command = {"$T/large"} shards = 4 lease = 3s }
+queue "large" { command = {"$T/large"} shards = 4 }
 queue "ticks" { command = {"$T/good"} shards = 4 }
 schedule "tick" { queue = "ticks" every = 1s }
 C
 items=$(c queues --keys items)
 QUEUES="$QUEUES $items $(c queues --keys large) $(c queues --keys ticks)"
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 all() { for k in items $items; do r --raw lrange "$k" 0 -1; done | grep .; }
 
 # Each breaks the connection while results are on their way.
@@ -40,7 +40,7 @@ for i in $(seq 1 60); do
 	r lpush parents "{\"id\":\"p$i\"}" >/dev/null
 	[ $((i % 6)) -ne 0 ] || r client kill type normal skipme yes >/dev/null
 done
-wait_ok 40 '[ "$(r llen parents)$(r zcard parentsBACKUP)$(r zcard parentsRETRY)" = 000 ]' 'all parents are done'
+wait_ok 120 '[ "$(r llen parents)$(r zcard parentsBACKUP)$(r zcard parentsRETRY)" = 000 ]' 'all parents are done'
 all | sort >"$T/items"
 is "$(uniq -d <"$T/items")" '' 'no child comes twice'
 is "$(wc -l <"$T/items")" 240 'and none is missing'
@@ -59,7 +59,7 @@ is "$twice" 5 'a child is where rqctl push puts its id'
 if command -v curl >/dev/null; then
 	wait_ok 20 'get /metrics | grep -q "^rqd_queue_messages{queue=\"large\",state=\"waiting\"} 0"' 'metrics of a queue with shards'
 	# An answer may be 1.5 s old.
-	wait_ok 10 'get /status | tr -d " \n" | grep -q "\"name\":\"items\",\"key\":\"items\",\"kind\":\"ack\",\"waiting\":245,"' '/status adds its shards up'
+	wait_ok 30 'get /status | tr -d " \n" | grep -q "\"name\":\"items\",\"key\":\"items\",\"kind\":\"ack\",\"waiting\":245,"' '/status adds its shards up'
 fi
 
 # Large messages need a fetch of their own: a daemon takes no more than it can run.

@@ -47,29 +47,29 @@ queue "rows" {
 C
 
 r lpush twice 'some bytes' >/dev/null
-ok 'log_wait 10 "event=acked queue=twice"' 'a handler reads its standard input twice'
+ok 'log_wait 30 "event=acked queue=twice"' 'a handler reads its standard input twice'
 is "$(cat "$T/out/first")" 'some bytes' 'the first time, as it comes'
 is "$(cat "$T/out/second")" 'some bytes' 'the second time, opened again'
 is "$(cat "$T/out/size")" 10 'it has a size'
 
 r lpush rows '{"id":"o-1","text":"it'\''s"}' >/dev/null
-ok 'log_wait 10 "event=acked queue=rows id=o-1"' 'the example with SQLite succeeds'
+ok 'log_wait 30 "event=acked queue=rows id=o-1"' 'the example with SQLite succeeds'
 if command -v sqlite3 >/dev/null; then
 	is "$(sqlite3 "$T/out/orders.db" 'SELECT id, body FROM orders')" \
 	    'o-1|{"id":"o-1","text":"it'\''s"}' 'and has stored the message'
 	r lpush rows 'no JSON' >/dev/null
-	ok 'log_wait 10 "event=dead queue=rows .*status=65"' 'what it cannot store is a dead letter'
+	ok 'log_wait 30 "event=dead queue=rows .*status=65"' 'what it cannot store is a dead letter'
 fi
 
-log_wait 10 'event=subscribed queue=remind'
+log_wait 30 'event=subscribed queue=remind'
 chmod 777 "$SOCK"
 r hset remind:every 7 1 >/dev/null
 r set remind:7:digest 1 px 50 >/dev/null
 wait_ok 20 '[ "$(grep -cs "^7 digest$" "$T/out/reminded")" -ge 2 ]' 'the example of expiring keys sets its key again'
 r hdel remind:every 7 >/dev/null
 r set 'remind:7;8:x' 1 px 50 >/dev/null
-ok 'log_wait 10 "event=dead queue=remind .*status=65"' 'a key that names nobody is a dead letter'
+ok 'log_wait 30 "event=dead queue=remind .*status=65"' 'a key that names nobody is a dead letter'
 rqd_stop
 # A run that was under way at the HDEL has set it once more; nobody will again.
-wait_ok 10 '[ -z "$(r --raw keys "*remind:*" | grep -v "^remind:every$")" ]' 'without an interval the key is not set again'
+wait_ok 30 '[ -z "$(r --raw keys "*remind:*" | grep -v "^remind:every$")" ]' 'without an interval the key is not set again'
 r del remind:every >/dev/null

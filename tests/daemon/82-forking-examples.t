@@ -89,7 +89,7 @@ queues() {	# EXTENSION MODULE
 		good) options='pipeline = 8 concurrency = 2' ;;
 		bad) options='pipeline = 8 max_attempts = 2 backoff = 100ms suspend_after = 0' ;;
 		gone) options='backoff = 1h' ;;
-		late) options='pipeline = 2 max_attempts = 1 time_limit = 3s suspend_after = 0' ;;
+		late) options='pipeline = 2 max_attempts = 1 time_limit = 6s suspend_after = 0' ;;
 		esac
 		cat <<C
 queue "$1-$kind" {
@@ -141,6 +141,7 @@ for l in "$@"; do
 	is "$(grep -Ec " 0 $(sum </dev/null)\$" "$T/$e.good.got")" 1 "$e: an empty one"
 	ok "[ ! -e $T/$e.good.open ]" "$e: it has no descriptor but 0, 1 and 2"
 	is "$(zombies "$e-good")" 0 "$e: no zombie is left"
+	wait_for 30 "[ \"\$(log_count 'event=output queue=$e-good .*fd=2 line=\"42 ok\"')\" -eq 34 ]"
 	is "$(log_count "event=output queue=$e-good .*fd=2 line=\"42 ok\"")" 34 "$e: what it prints is logged, and no answer"
 
 	# Failures are those of the message alone.
@@ -149,7 +150,7 @@ for l in "$@"; do
 	is "$(dead "$e-bad" answer 'exit status 65')" 2 "$e: status 65 is a dead letter at once"
 	is "$(dead "$e-bad" attempts 'exit status 3')" 1 "$e: another one is retried"
 	is "$(dead "$e-bad" attempts 'exit status [0-9]+')" 2 "$e: an exception, too"
-	ok "[ $(log_count "event=output queue=$e-bad .*a wrong value") -ge 2 ]" "$e: it is in the log"
+	wait_ok 30 "[ \$(log_count 'event=output queue=$e-bad .*a wrong value') -ge 2 ]" "$e: it is in the log"
 	is "$(dead "$e-bad" attempts 'killed by signal 9')" 1 "$e: a signal, too"
 	is "$(column 4 "$T/$e.bad.got")" "$(parents "$e-bad")" "$e: the handler itself goes on"
 	is "$(log_count "event=handler_exited queue=$e-(good|bad) ")" 0 "$e: none of them ends"
@@ -160,7 +161,7 @@ for l in "$@"; do
 	# The time limit ends the message's process, too, and returns the next message.
 	wait_ok 60 "log_count 'event=dead queue=$e-late .*signal=SIGTERM' >/dev/null" "$e: a time limit"
 	wait_ok 60 "[ \"\$(log_count 'event=acked queue=$e-late ')\" -eq 1 ]" "$e: the next message has a new handler"
-	ok "[ -s $T/$e.pid ] && ! is_alive \"\$(cat $T/$e.pid)\"" "$e: the process is gone"
+	wait_ok 30 "[ -s $T/$e.pid ] && ! is_alive \"\$(cat $T/$e.pid)\"" "$e: the process is gone"
 done
 rqd_stop
 is "$(log_count 'event=handler_exited queue=..-(good|bad) .*status=0 .*reason=closed')" \

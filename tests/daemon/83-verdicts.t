@@ -51,7 +51,7 @@ queue "in_python" { command = {"$T/in_python"} }
 queue "in_php" { command = {"$T/in_php"} }
 C
 push() { r lpush "$1" "{\"id\":\"$2\",\"sh\":\"$3\"}" >/dev/null; }	# QUEUE ID SCRIPT
-gone() { log_wait 10 "queue=$1 id=$2 .*duration="; log_lines "queue=$1 id=$2 .*duration=" | tail -n 1; }
+gone() { log_wait 30 "queue=$1 id=$2 .*duration="; log_lines "queue=$1 id=$2 .*duration=" | tail -n 1; }
 letter() {	# QUEUE ID FIELD
 	r --raw xrange "$1DEAD" - + | awk -v id="$2" -v field="$3" '
 	$0 == "id" { getline; here = ($0 == id); next }
@@ -66,7 +66,7 @@ like "$(gone q retry)" 'level=warn event=retry .*status=75 .*reason=answer delay
 ok '[ "$(due q retry)" -gt 1700 ] && [ "$(due q retry)" -le 1800 ]' 'is due then'
 push q zero 'echo retry - 404 from carrier >&3'
 like "$(gone q zero)" 'event=retry .*status=0 .*reason=answer .*answer="404 from carrier"' 'it counts with status 0'
-ok '[ "$(due q zero)" -gt 1750 ]' 'and has the usual backoff'
+ok '[ "$(due q zero)" -gt 1700 ]' 'and has the usual backoff'
 push q dead 'echo dead no such customer >&3; exit 1'
 like "$(gone q dead)" 'event=dead .*status=1 .*reason=answer answer="no such customer"' 'dead'
 is "$(letter q dead reason) $(letter q dead answer) $(letter q dead attempts)" 'answer no such customer 1' 'its letter'
@@ -84,7 +84,7 @@ push q killed 'echo dead x >&3; kill -KILL $$'
 like "$(gone q killed)" 'event=retry .*signal=SIGKILL .*reason=signal' 'after a signal it does not count'
 push q suspends 'echo dead x >&3; exit 127'
 like "$(gone q suspends)" 'event=dead .*status=127 .*reason=answer' 'with status 127 it does'
-log_wait 10 'event=suspended queue=q reason=cannot_execute'
+log_wait 30 'event=suspended queue=q reason=cannot_execute'
 pass 'but the queue is suspended'
 
 push last words 'echo retry 1 the carrier is still down >&3'
@@ -103,13 +103,13 @@ gone row f >/dev/null
 is "$(log_count 'event=suspended queue=row')" 0 'defer and dead are no failures in a row'
 push row g 'echo retry >&3'
 push row h 'echo retry >&3'
-ok 'log_wait 10 "event=suspended queue=row reason=failing"' 'retry is, and defer has not ended the row'
+ok 'log_wait 30 "event=suspended queue=row reason=failing"' 'retry is, and defer has not ended the row'
 
 # -- other kinds ---------------------------------------------------------------------
 push off x 'echo dead x >&3'
 like "$(gone off x)" 'event=retry .*status=[12] .*reason=exit' 'verdicts = false: descriptor 3 is closed'
 push list defer 'echo defer 1h >&3'
-log_wait 10 'event=failed queue=list'
+log_wait 30 'event=failed queue=list'
 like "$(log_lines "event=failed queue=list")" 'status=0 .*reason=protocol' 'a list cannot defer'
 r xadd stream 1-1 message '{"id":"x","sh":"echo defer 2h later >&3"}' >/dev/null
 like "$(gone stream 1-1)" 'event=deferred .*delay=7200.000 answer=later' 'a stream can'
@@ -128,7 +128,7 @@ like "$(gone says dead)" 'event=dead .*answer="no use"' 'dead'
 
 # -- progress ----------------------------------------------------------------------------
 r xadd stream 2-1 message '{"id":"x","sh":"echo progress 40/100 pages >&3; exec sleep 600"}' >/dev/null
-ok 'wait_for 20 "r --raw get \"\$(r --raw keys rqd:daemon:\*)\" | grep -q \"progress.:.40/100 pages\""' 'the heartbeat has the progress'
+ok 'wait_for 60 "r --raw get \"\$(r --raw keys rqd:daemon:\*)\" | grep -q \"progress.:.40/100 pages\""' 'the heartbeat has the progress'
 
 # -- rqctl --------------------------------------------------------------------------------
 like "$("$RQCTL" -c "$T/rqd.conf" dead show q dead)" '^answer +no such customer$' 'rqctl dead show has the words'
@@ -148,10 +148,10 @@ like "$(try 'echo what >&3' | tr '\n' ' ')" ', broke the protocol \(not a statem
 
 # -- the manual's examples ------------------------------------------------------------------
 for answer in shipped closed unknown 'late 5'; do r lpush in_sh "$answer" >/dev/null; done
-ok 'log_wait 10 "event=acked queue=in_sh "' 'sh: shipped'
-ok 'log_wait 10 "event=deferred queue=in_sh .*delay=600.000 answer=.the depot is closed."' 'sh: defer'
-ok 'log_wait 10 "event=dead queue=in_sh .*answer=.no such customer."' 'sh: dead'
-ok 'log_wait 10 "event=retry queue=in_sh .*delay=300.000 answer=.late 5."' 'sh: retry'
+ok 'log_wait 30 "event=acked queue=in_sh "' 'sh: shipped'
+ok 'log_wait 30 "event=deferred queue=in_sh .*delay=600.000 answer=.the depot is closed."' 'sh: defer'
+ok 'log_wait 30 "event=dead queue=in_sh .*answer=.no such customer."' 'sh: dead'
+ok 'log_wait 30 "event=retry queue=in_sh .*delay=300.000 answer=.late 5."' 'sh: retry'
 if [ -x /usr/bin/python3 ]; then
 	r lpush in_python '{"id":"a","pages":[1,2]}' '{"id":"b","pages":[]}' '{"id":"c","pages":[1,null]}' >/dev/null
 	like "$(gone in_python a)" event=acked 'Python: done'

@@ -135,7 +135,7 @@ class Terminal:
         self.feed(data)
         return True
 
-    def wait(self, what, seconds=10):
+    def wait(self, what, seconds=30):
         """Waits until a regular expression is on the screen, or a function is true."""
         until = time.monotonic() + seconds * self.slow
         test = what if callable(what) else lambda: re.search(what, self.screen(), re.M)
@@ -157,7 +157,7 @@ class Terminal:
     def attributes(self):
         return termios.tcgetattr(self.fd)
 
-    def end(self, seconds=10):
+    def end(self, seconds=30):
         """Its exit status, or minus the signal that ended it."""
         until = time.monotonic() + seconds * self.slow
         while self.status is None:
