@@ -136,4 +136,4 @@ if [ "$USER_MODE" = yes ]; then
 else
 	skip "./check, and an ordinary user with sudo: $WHY"
 fi
-wait_ok 10 '[ -z "$(our_processes)" ]' 'no process is left'
+wait_ok 30 '[ -z "$(our_processes)" ]' 'no process is left'

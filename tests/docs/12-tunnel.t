@@ -40,7 +40,7 @@ rqd_start <<C
 redis { server = "127.0.0.1:$LOCAL" timeout = 2s }
 queue "q" { command = {"$T/ok"} }
 C
-log_wait 10 'event=redis_down'
+log_wait 30 'event=redis_down'
 wait_ok 20 'grep -q "certificate verify failed" "$T/tunnel.out"' 'a certificate of somebody else: the tunnel refuses it'
 is "$(log_count event=redis_up)" 0 'and rqd does not reach it'
 kill "$TUNNEL"
@@ -48,11 +48,11 @@ wait "$TUNNEL" 2>/dev/null
 tunnel server
 wait_ok 20 'log_count event=redis_up >/dev/null' 'the right one: rqd is there'
 RQD_SERVER=127.0.0.1:$LOCAL "$RQCTL" push q hello >/dev/null
-wait_ok 10 '[ "$(cat "$T/got" 2>/dev/null)" = hello ]' 'a message'
+wait_ok 30 '[ "$(cat "$T/got" 2>/dev/null)" = hello ]' 'a message'
 
 # An idle daemon is woken through the tunnel, and finds the way again.
-log_wait 10 event=acked
+log_wait 30 event=acked
 redis-cli -s "$SOCK" client kill type normal >/dev/null
-log_wait 10 'event=redis_up' 2
+log_wait 30 'event=redis_up' 2
 r lpush q again >/dev/null
-wait_ok 10 '[ "$(cat "$T/got")" = helloagain ]' 'and again after a lost connection'
+wait_ok 30 '[ "$(cat "$T/got")" = helloagain ]' 'and again after a lost connection'

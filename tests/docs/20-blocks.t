@@ -17,7 +17,7 @@ is $? 0 'the package' || { note "$(tail -40 "$T/build.out")"; exit 1; }
 machine_boot
 cp "$PACKAGE"/rqd_*.deb "$R/root/rqd.deb"
 [ ! -e "$R/etc/redis/redis.conf" ] || m systemctl start redis-server
-wait_for 10 '[ "$(m redis-cli ping 2>/dev/null)" = PONG ]' || m redis-server --daemonize yes >/dev/null
+wait_for 30 '[ "$(m redis-cli ping 2>/dev/null)" = PONG ]' || m redis-server --daemonize yes >/dev/null
 m env DEBIAN_FRONTEND=noninteractive dpkg -i /root/rqd.deb >"$T/dpkg.out" 2>&1
 is $? 0 'is installed' || note "$(cat "$T/dpkg.out")"
 

@@ -46,17 +46,17 @@ block=$(sed -n '/^## Without systemd/,/^## /{/^```sh/,/^```/p}' "$SRCDIR/doc/tut
 like "$block" '^rqd 2>rqd.log &$' 'the block is there'
 server=$(printf '%s\n' "$block" | head -n 1)
 $server >/dev/null
-wait_ok 10 '[ "$(redis-cli ping 2>/dev/null)" = PONG ]' "$server"
+wait_ok 30 '[ "$(redis-cli ping 2>/dev/null)" = PONG ]' "$server"
 eval "$(printf '%s\n' "$block" | tail -n +2)"
-wait_ok 10 'grep -q event=ready rqd.log' 'rqd starts' || note "$(cat rqd.log)"
+wait_ok 30 'grep -q event=ready rqd.log' 'rqd starts' || note "$(cat rqd.log)"
 redis-cli LPUSH orders '{"id":42,"to":"Bonn"}' '{"id":8}' >/dev/null
-wait_ok 10 'rqctl dead show orders 8 >/dev/null 2>&1' 'a dead letter'
+wait_ok 30 'rqctl dead show orders 8 >/dev/null 2>&1' 'a dead letter'
 like "$(eval "$(instead_of journalctl.RQD_QUEUE)")" 'event=acked queue=orders id=42 ' 'the log of a message'
 like "$(eval "$(instead_of 'systemctl status')")" '^orders +0 ' 'the status'
 eval "$(instead_of 'systemctl reload')" >t.out 2>&1
 is $? 0 'the reload' || note "$(cat t.out)"
-wait_ok 10 'grep -q event=reloaded rqd.log' 'is done'
+wait_ok 30 'grep -q event=reloaded rqd.log' 'is done'
 eval "$(instead_of 'systemctl stop')"
-wait_ok 10 'grep -q event=stopped rqd.log' 'the stop'
+wait_ok 30 'grep -q event=stopped rqd.log' 'the stop'
 redis-cli shutdown nosave >/dev/null 2>&1
 cd /

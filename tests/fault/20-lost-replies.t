@@ -18,12 +18,12 @@ redis { server = "unix:$T/proxy.sock" timeout = 2s }
 queue "q" {
 	command = {"$T/work"}
 	concurrency = 4
-	lease = 3s
+	lease = 30s
 	max_attempts = 1
 	max_crashes = 1
 }
 C
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 echo 'lose 10' >&3
 n=200
 for i in $(seq $n); do echo "lpush q '{\"id\":$i}'"; done | r >/dev/null

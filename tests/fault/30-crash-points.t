@@ -166,11 +166,11 @@ push() {	# NUMBER POINT
 	done | r >/dev/null
 	case $2 in
 	collect/term+*)
-		wait_for 20 "[ \"\$(r zcard p$1BACKUP)\" -gt 0 ]" || fail "$2: they are collected"
+		wait_for 60 "[ \"\$(r zcard p$1BACKUP)\" -gt 0 ]" || fail "$2: they are collected"
 		rqd_signal TERM "a$1"
 		;;
 	*term+*)
-		wait_for 20 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/runs.p$1'" || fail "$2: m4 runs"
+		wait_for 60 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/runs.p$1'" || fail "$2: m4 runs"
 		rqd_signal TERM "a$1"
 		;;
 	esac
@@ -282,7 +282,7 @@ done
 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	wait_for 30 "drained $i"
+	wait_for 90 "drained $i"
 	rqd_signal TERM "b$i"
 	rqd_wait "b$i"
 	[ "$STATUS" -eq 0 ] || fail "$p: the other daemon ends with status $STATUS"

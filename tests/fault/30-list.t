@@ -28,7 +28,7 @@ while [ $cut -lt $CUTS ]; do
 	cut=$((cut + 1))
 	[ $cut -ne 4 ] || rqd_kill9 b
 done
-wait_ok 60 '[ "$(r llen q)" -eq 0 ]' 'the list is worked off'
+wait_ok 120 '[ "$(r llen q)" -eq 0 ]' 'the list is worked off'
 rqd_stop a
 rqd_stop c
 is "$(sort "$T/ran" | uniq -d | head -n 3 | tr '\n' ' ')" '' 'nothing ran twice'

@@ -68,7 +68,7 @@ C
 end_it() {
 	option=''
 	[ "$3" = drop ] || option=--dead
-	wait_for 20 "began $(id_of "$1" "$2")"
+	wait_for 60 "began $(id_of "$1" "$2")"
 	case $2 in mark/*) rqd_signal STOP "a$1" ;; esac
 	ctl cancel -c "$T/p$1.conf" "p$1" "$(id_of "$1" "$2")" $option >>"$T/ctl.out" 2>&1 || fail "$2: $(tail -1 "$T/ctl.out")"
 	case $2 in mark/*) ;; *) return ;; esac
@@ -78,7 +78,7 @@ end_it() {
 	RQD_WRAPPER=''
 }
 go_on() {
-	rqd_wait "a$1" 20
+	rqd_wait "a$1" 60
 	grep -qsa '^CRASH' "$T/crash.p$1" || fail "$2: not reached"
 	rqd_spawn "b$1" -c "$T/p$1.conf"
 }
@@ -90,7 +90,7 @@ drained() {
 	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT")" -eq 0 ]
 }
 judge() {
-	wait_for 40 "drained $1 $2"
+	wait_for 90 "drained $1 $2"
 	rqd_signal TERM "b$1"
 	rqd_wait "b$1"
 	want=0
@@ -112,14 +112,14 @@ $ONE
 redis { server = "unix:$T/proxy.sock" timeout = 2s }
 queue "q" { command = {"$T/hold"} concurrency = 4 lease = 3s kill_grace = 1s }
 C
-log_wait 10 event=redis_up 1 flaky
+log_wait 30 event=redis_up 1 flaky
 echo 'lose 10' >&3
 n=0
 more() { [ $n -lt 40 ] || { [ "$(log_count event=redis_down flaky)" -lt 5 ] && [ $n -lt 400 ]; }; }
 while [ $((n % 4)) -ne 0 ] || more; do
 	[ $((n % 4)) -ne 0 ] || for i in 1 2 3 4; do echo "lpush q '{\"id\":\"q$((n + i))\"}'"; done | r >/dev/null
 	n=$((n + 1))
-	wait_for 30 "began q$n"
+	wait_for 60 "began q$n"
 	mode=''
 	[ $((n % 2)) -eq 0 ] || mode=--dead
 	ctl cancel q "q$n" $mode >/dev/null 2>&1

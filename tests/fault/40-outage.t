@@ -19,7 +19,7 @@ for d in a b; do
 redis { server = "unix:$SOCK" timeout = 2s }
 queue "q" { command = {"$T/work"} concurrency = 4 lease = 6s max_attempts = 1 }
 C
-	log_wait 10 event=redis_up 1 $d
+	log_wait 30 event=redis_up 1 $d
 done
 both() { cat "$T/a.log" "$T/b.log"; }
 outcomes() { both | grep -cE "event=(acked|dead) queue=q id=$1"; }
@@ -28,11 +28,11 @@ push() {	# NAME: eight messages, and all slots of both daemons are taken
 	touch "$T/hold.$1"
 	for i in 1 2 3 4 5 6 7; do r lpush q "{\"id\":\"$1.$i\"}" >/dev/null; done
 	r lpush q "{\"id\":\"$1.bad\"}" >/dev/null
-	wait_ok 10 "[ \"\$(grep -c '^$1' '$T/ran')\" -eq 8 ]" "$1: eight handlers run"
+	wait_ok 30 "[ \"\$(grep -c '^$1' '$T/ran')\" -eq 8 ]" "$1: eight handlers run"
 }
 
 settled() {	# NAME
-	wait_ok 20 "[ \"\$(outcomes '$1')\" -eq 8 ]" "$1: their results are acknowledged"
+	wait_ok 60 "[ \"\$(outcomes '$1')\" -eq 8 ]" "$1: their results are acknowledged"
 	is "$(grep "^$1" "$T/ran" | sort | uniq -d | tr '\n' ' ')" '' "$1: none ran again"
 }
 
@@ -40,7 +40,7 @@ push stopped
 kill -STOP "$REDIS_PID"
 sleep 8
 kill -CONT "$REDIS_PID"
-wait_ok 20 '[ "$(log_count event=redis_up a)" -ge 2 ] && [ "$(log_count event=redis_up b)" -ge 2 ]' \
+wait_ok 60 '[ "$(log_count event=redis_up a)" -ge 2 ] && [ "$(log_count event=redis_up b)" -ge 2 ]' \
     'both are back'
 sleep 5		# others' leases may be taken from now on
 rm "$T/hold.stopped"

@@ -34,7 +34,7 @@ rm "$T/hold"
 for p in $pairs; do
 	q=${p%:*}
 	start "b$q" "$q" "${p#*:}"
-	log_wait 10 event=redis_up 1 "b$q"
+	log_wait 30 event=redis_up 1 "b$q"
 done
 
 # All connections of a daemon.
@@ -59,11 +59,11 @@ done
 
 : >"$T/ran"
 check() {	# QUEUE LEASE
-	wait_for $(($2 + 10)) "grep -q '^$1$' '$T/ran'"
+	wait_for $(($2 + 30)) "grep -q '^$1$' '$T/ran'"
 	took=$(($(msec) - begin))
 	note "$1: after $took ms"
-	ok "grep -q '^$1$' '$T/ran' && [ $took -le $((($2 + 5) * 1000 * SLOW)) ]" \
-	    "$1: taken up within its lease and 5 s"
+	ok "grep -q '^$1$' '$T/ran' && [ $took -le $((($2 + 15) * 1000 * SLOW)) ]" \
+	    "$1: taken up within its lease and 15 s"
 }
 check idle6 6
 for q in idle30 often rarely; do check $q 30; done

@@ -21,7 +21,7 @@ redis_run() {
 	redis-server --port 0 --unixsocket "$SOCK" --unixsocketperm 777 --dir "$T" --save '' --appendonly yes \
 	    --appendfsync always --logfile "$T/redis.log" >>"$T/redis.out" 2>&1 &
 	REDIS_PID=$!
-	wait_for 10 '[ "$(r ping 2>/dev/null)" = PONG ]'
+	wait_for 30 '[ "$(r ping 2>/dev/null)" = PONG ]'
 }
 
 # One that is killed tells us by its lock; $T/lock is what may be held once.

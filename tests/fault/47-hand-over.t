@@ -19,7 +19,7 @@ redis_run() {
 	redis-server --port 0 --unixsocket "$SOCK" --unixsocketperm 777 --dir "$T" --save '' --appendonly yes \
 	    --appendfsync always --logfile "$T/redis.log" >>"$T/redis.out" 2>&1 &
 	REDIS_PID=$!
-	wait_for 10 '[ "$(r ping 2>/dev/null)" = PONG ]'
+	wait_for 30 '[ "$(r ping 2>/dev/null)" = PONG ]'
 }
 
 # The kind of message is a line of text from the second queue on.
@@ -72,7 +72,7 @@ until all_out || [ $rounds -ge 1500 ]; do
 	rounds=$((rounds + 1))
 done
 echo calm >&3
-wait_ok 60 at_rest 'all is worked off'
+wait_ok 120 at_rest 'all is worked off'
 note "$rounds rounds: $killed daemons killed, Redis killed $redis times, full $full times"
 note "connections lost: $(cat "$T"/one.log "$T"/two.log "$T"/three.log | grep -c event=redis_down)"
 ok '[ $((killed + redis + full)) -gt 0 ]' 'there was harm'

@@ -29,7 +29,7 @@ name = "$1"
 queue "q" { command = {"$T/work"} concurrency = 4 lease = 3s backoff = 200ms }
 C
 	RQD_WRAPPER=''
-	log_wait 10 event=redis_up 1 "$1"
+	log_wait 30 event=redis_up 1 "$1"
 }
 touch "$T/hold"
 daemon past -1d
@@ -39,30 +39,31 @@ like "$(tail -n 1 "$T/future.log")" "ts=$(date -d '365 days' +%F)" 'one in the f
 
 both() { cat "$T/past.log" "$T/future.log"; }
 for i in 1 2 3 4 5 6; do r lpush q "{\"id\":\"long$i\"}" >/dev/null; done
-wait_ok 10 '[ "$(wc -l <"$T/ran")" -eq 6 ]' 'messages are handled'
+wait_ok 30 '[ "$(wc -l <"$T/ran")" -eq 6 ]' 'messages are handled'
 ctl push q --delay 300ms '{"id":"once"}' >/dev/null 2>&1 ||
     r zadd qDELAYED "$(($(date +%s) + 1))" '{"id":"once"}' >/dev/null
-wait_ok 10 'both | grep -q "event=acked queue=q id=once"' 'delays and retries are of Redis'"'"' time'
+wait_ok 30 'both | grep -q "event=acked queue=q id=once"' 'delays and retries are of Redis'"'"' time'
 
 # -- Redis' clock jumps, far ahead and back, while leases are held --------------------------
 for by in 3600 -86400 40000000; do
 	old=$(r --raw time | head -n 1)
 	shim_clock "$by"
-	wait_ok 10 "n=\$((\$(r --raw time | head -n 1) - old)); [ \${n#-} -gt 1000 ]" "the clock goes to $by"
+	wait_ok 30 "n=\$((\$(r --raw time | head -n 1) - old)); [ \${n#-} -gt 1000 ]" "the clock goes to $by"
 	# Renewals have a third of the lease; what is to expire would have by then.
 	sleep 4
 done
 is "$(both | grep -c 'event=requeued')" 0 'no lease was taken'
 is "$(sort "$T/ran" | uniq -d | grep -v once)" '' 'nothing ran twice'
 rm "$T/hold"
-wait_ok 10 '[ "$(both | grep -c "event=acked queue=q id=long")" -eq 6 ]' 'and all is acknowledged'
-wait_for 15 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
+wait_ok 30 '[ "$(both | grep -c "event=acked queue=q id=long")" -eq 6 ]' 'and all is acknowledged'
+wait_for 30 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
 is "$(r exists qBACKUP qRETRY qCONTEXT)" 0 'nothing is left'
 
 # -- a daemon that is killed: its lease ends, by the clock that has jumped, and once more --------
 touch "$T/hold"
 r lpush q '{"id":"long7"}' >/dev/null
-wait_for 10 'grep -q long7 "$T/ran"'
+wait_for 30 'grep -q long7 "$T/ran"'
+wait_for 30 'both | grep -q "id=long7"'
 holder=past
 grep -q 'id=long7' "$T/future.log" && holder=future
 rqd_kill9 $holder

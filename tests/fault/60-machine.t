@@ -31,12 +31,12 @@ trouble() {	# NAME BEGIN END ERROR
 	told=$(log_count event=suspended)
 	eval "$2"
 	r lpush q "{\"id\":\"$1\"}" >/dev/null
-	wait_ok 10 "[ \$(log_count event=suspended) -gt $told ]" "$1: the queue is suspended"
+	wait_ok 30 "[ \$(log_count event=suspended) -gt $told ]" "$1: the queue is suspended"
 	like "$(log_lines event=suspended | tail -n 1)" "$4" "$1: because: $4"
 	is "$(grep -c "^$1 " "$T/out/ran" 2>/dev/null)" 0 "$1: the message has not run"
 	eval "$3"
 	wait_ok 20 "grep -qs '^$1 1$' '$T/out/ran'" "$1: then it runs, as the first attempt"
-	wait_ok 10 "log_count 'event=acked queue=q id=$1 ' >/dev/null" "$1: and is acknowledged"
+	wait_ok 30 "log_count 'event=acked queue=q id=$1 ' >/dev/null" "$1: and is acknowledged"
 	is "$(log_count event=suspended)" "$((told + 1))" "$1: that was told once"
 }
 fds() { find "/proc/$PID/fd" -mindepth 1 | wc -l; }
@@ -47,7 +47,7 @@ rqd_start <<C
 queue "q" { command = {"$T/work"} }
 C
 RQD_WRAPPER=''
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 trouble fork-eagain 'shim_fork 11' 'shim_fork 0' 'Resource temporarily unavailable'
 trouble fork-enomem 'shim_fork 12' 'shim_fork 0' 'Cannot allocate memory'
 trouble exec-eagain 'shim_exec 11' 'shim_exec 0' 'Resource temporarily unavailable'
@@ -74,10 +74,10 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	config_write other <<C
 queue "q" { command = {"$T/work"} }
 C
+	ups=$(log_count event=redis_up)
 	rqd_spawn rqd -c "$T/other.conf"
 	RQD_WRAPPER=''
-	ups=$(log_count event=redis_up)
-	log_wait 10 event=redis_up $((ups + 1))
+	log_wait 30 event=redis_up $((ups + 1))
 	trouble nproc "$other prlimit --pid $PID --nproc=1:" "$other prlimit --pid $PID --nproc=1000:" \
 	    'Resource temporarily unavailable'
 	rqd_stop
@@ -90,8 +90,8 @@ log { target = "/dev/full" level = "debug" }
 queue "q" { command = {"$T/work"} }
 C
 r lpush q '{"id":"full"}' >/dev/null
-wait_ok 10 'grep -qs "^full 1$" "$T/out/ran"' '/dev/full for a log: messages are handled'
-wait_ok 10 '[ "$(r exists qBACKUP)" -eq 0 ]' 'and acknowledged'
+wait_ok 30 'grep -qs "^full 1$" "$T/out/ran"' '/dev/full for a log: messages are handled'
+wait_ok 30 '[ "$(r exists qBACKUP)" -eq 0 ]' 'and acknowledged'
 rqd_stop
 
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
@@ -109,14 +109,15 @@ C
 	RQD_WRAPPER=''
 	disk=/proc/$PID/root$T/disk
 	for i in 1 2 3; do r lpush q "{\"id\":\"before$i\"}" >/dev/null; done
-	wait_for 10 'grep -q "event=acked queue=q id=before3" "$disk/log"'
+	wait_for 30 'grep -q "event=acked queue=q id=before3" "$disk/log"'
 	dd if=/dev/zero of="$disk/fill" bs=1024 2>/dev/null	# until there is no room
 	for i in $(seq 40); do echo "lpush q '{\"id\":\"during$i\"}'"; done | r >/dev/null
 	wait_ok 20 '[ "$(grep -c "^during" "$T/out/ran")" -eq 40 ]' 'a disk that is full: messages are handled'
-	wait_ok 10 '[ "$(r exists q qBACKUP)" -eq 0 ]' 'and acknowledged'
+	wait_ok 30 '[ "$(r exists q qBACKUP)" -eq 0 ]' 'and acknowledged'
 	rm "$disk/fill"
 	r lpush q '{"id":"after"}' >/dev/null
-	wait_ok 10 'grep -q "event=acked queue=q id=after" "$disk/log"' 'the log goes on when there is room'
+	wait_ok 30 'grep -q "event=acked queue=q id=after" "$disk/log"' 'the log goes on when there is room'
+	wait_for 30 'grep -q reason=log_dropped "$disk/log"'
 	like "$(cat "$disk/log")" 'reason=log_dropped dropped=[1-9]' 'and says how much it lost'
 	is "$(grep -avcE '^ts=[^ ]* level=[a-z]* event=[a-z_]*( |$)' "$disk/log")" 0 'no record is cut'
 fi

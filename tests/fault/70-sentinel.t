@@ -35,16 +35,16 @@ rqd_start <<C
 redis { server = {"127.0.0.1:$A", "127.0.0.1:$B"} timeout = 2s }
 queue "q" { command = {"$T/work"} concurrency = 9 lease = 6s backoff = 100ms }
 C
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 push() { for id in "$@"; do echo "lpush q '{\"id\":\"$id\"}'"; done | a >/dev/null; }
 
 push known-good known-bad known-dead
-wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 3 ]'
-wait_ok 10 '[ "$(b zcard qBACKUP)" -eq 3 ]' 'the replica knows of three in hand'
+wait_for 30 '[ "$(wc -l <"$T/ran")" -eq 3 ]'
+wait_ok 30 '[ "$(b zcard qBACKUP)" -eq 3 ]' 'the replica knows of three in hand'
 a acl setuser default -psync -sync >/dev/null	# and it will hear no more
 a client kill type replica >/dev/null
 push new-good new-bad new-dead shared shared shared
-wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 9 ]'
+wait_for 30 '[ "$(wc -l <"$T/ran")" -eq 9 ]'
 push waits1 waits2
 is "$(a zcard qBACKUP) $(a llen q)" '9 2' 'six more in hand, and two that wait, it does not know'
 kill -KILL "$PID_a"

@@ -36,7 +36,7 @@ rqd_start <<C
 redis { sentinel = {"127.0.0.1:$S1", "127.0.0.1:$S2", "127.0.0.1:$S3"} master = "m" timeout = 5s }
 queue "q" { command = {"$T/work"} concurrency = 4 lease = 6s backoff = 100ms }
 C
-log_wait 10 'event=redis_up server=127.0.0.1:'"$A"
+log_wait 30 'event=redis_up server=127.0.0.1:'"$A"
 
 # Pushes without end to the master of the moment; kept: the ids that the replica has, too.
 (
@@ -83,7 +83,7 @@ while [ $i -lt $FAILOVERS ]; do
 		eval "kill -KILL \$PID_$([ "$old" = "$A" ] && echo a || echo b)"
 	fi
 	wait_ok 60 '[ "$(wc -l <"$T/switches")" -gt "$switches" ]' "$i: Sentinel switches after $how"
-	wait_for 30 '[ -n "$(resumed)" ]'
+	wait_for 60 '[ -n "$(resumed)" ]'
 	resumed >>"$T/resumed"
 	note "$how: work goes on after $(resumed) ms"
 	if [ "$how" = 'kill -9' ]; then

@@ -11,12 +11,13 @@ A=$(free_port) B=$(free_port) S1=$(free_port) S2=$(free_port) S3=$(free_port) S4
 a() { $ASK -p "$A" "$@"; }
 b() { $ASK -p "$B" "$@"; }
 ups() { log_count "event=redis_up server=127.0.0.1:$1" "${2:-rqd}"; }
+# A Sentinel that hangs must not cost redis.timeout, 10 s.
 within() {	# MILLISECONDS SINCE WHAT
 	_took=$(($(msec) - $2))
 	ok "[ $_took -le $(($1 * SLOW)) ]" "$3 within $1 ms: $_took"
 }
 push() { $ASK -p "$1" lpush q "{\"id\":\"$2\"}" >/dev/null; }
-handled() { wait_ok 15 'grep -qx "'"$1"'" "$T/ran"' "$2"; }
+handled() { wait_ok 30 'grep -qx "'"$1"'" "$T/ran"' "$2"; }
 gone() {	# NUMBER...: these Sentinels die
 	for i in "$@"; do
 		eval "kill -KILL \$PID_s$i"
@@ -44,18 +45,18 @@ redis { sentinel = {"127.0.0.1:$S1", "127.0.0.1:$S2", "127.0.0.1:$S3"} master = 
 queue "q" { command = {"$T/work"} }
 C
 wait_ok 30 '[ "$(ups "$A")" -eq 1 ]' 'rqd finds the master'
-within 4000 "$since" 'it does so'
+within 9000 "$since" 'it does so'
 push "$A" first
 handled first 'rqd works'
 since=$(msec)
 is "$("$RQCTL" --server "sentinel://m@$LIST" push q '{"id":"second"}')" second \
     'rqctl finds the master'
-within 4000 "$since" 'it does so'
+within 9000 "$since" 'it does so'
 handled second 'rqd works on'
 since=$(msec)
 "$RQCTL" --server "sentinel://m@$LIST" lock name -- true
 is $? 0 'rqctl lock finds the master'
-within 5000 "$since" 'it does so'
+within 9000 "$since" 'it does so'
 is "$("$RQCTL" --server "sentinel://other@127.0.0.1:$S3,127.0.0.1:$S3" ping 2>&1)" \
     "rqctl: redis Sentinel 127.0.0.1:$S3 does not know a master \"other\"" \
     'rqctl names the master that they do not know, once'
@@ -72,7 +73,7 @@ like "$said" "Sentinel 127.0.0.1:$S1: Connection refused; Sentinel 127.0.0.1:$S2
 since=$(msec)
 a client kill type normal >/dev/null
 wait_ok 30 '[ "$(ups "$A")" -eq 2 ]' 'rqd returns to the last master'
-within 5000 "$since" 'it does so'
+within 9000 "$since" 'it does so'
 push "$A" fourth
 handled fourth 'and works'
 
@@ -86,7 +87,7 @@ is "$(ups "$A") $(log_count 'Sentinel names another')" '2 0' 'on the same connec
 since=$(msec)
 a client kill type normal >/dev/null
 wait_ok 30 '[ "$(ups "$A")" -eq 3 ]' 'rqd returns to the last master although a Sentinel names the replica'
-within 5000 "$since" 'it does so'
+within 9000 "$since" 'it does so'
 gone 2
 
 # -- no Sentinel answers, and the last master is none any more -----------------------------
@@ -149,7 +150,7 @@ redis {
 queue "q" { command = {"$T/work"} }
 C
 wait_ok 30 '[ "$(ups "$B" guest)" -eq 1 ]' 'a user with the permissions of rqd.conf(5)'
-wait_ok 10 's4 client list type pubsub | grep -q user=guest' 'subscribes, too'
+wait_ok 30 's4 client list type pubsub | grep -q user=guest' 'subscribes, too'
 unlike "$(cat "$T/guest.log")" NOPERM 'nothing is denied'
 s4 acl setuser guest resetchannels >/dev/null
 wait_ok 20 'log_count "event=redis_warning .*may not subscribe to .switch-master" guest >/dev/null' \

@@ -120,7 +120,7 @@ fails 69 '127.0.0.1:1: .*Connection refused' "$RQCTL" --server cluster://127.0.0
 WATCH=$!
 OTHER_PIDS="$OTHER_PIDS $WATCH"
 pictures() { [ "$(grep -c '^q2 .* 2 ' "$T/watch")" -ge "$1" ]; }
-wait_ok 10 'pictures 2' 'status -w begins'
+wait_ok 30 'pictures 2' 'status -w begins'
 slot_move "{$K2}" n3
 seen=$(grep -c '^q2 .* 2 ' "$T/watch")
 wait_ok 20 'pictures $((seen + 3))' 'MOVED: status -w goes on'
@@ -134,7 +134,7 @@ is $? 0 'status -w ends by a signal'
 slot_open "{$K2}" n2
 is "$(q push q2 ask >/dev/null && c llen "{$K2}")" 3 'ASK or not: a command with one key finds it'
 fails 75 'TRYAGAIN' q push q2 --delay 1h x
-q push q2 --delay 1h x >"$T/push" 2>&1 &
+q -o redis.timeout=60s push q2 --delay 1h x >"$T/push" 2>&1 &
 PUSH=$!
 slot_move "{$K2}" n2
 wait $PUSH
@@ -152,11 +152,11 @@ is "$(n n1 llen "{$K2}") $(n n1 zcard "{$K2}RETRY")" '4 2' 'ASK: a command with 
 # -- masters that fail -----------------------------------------------------------------
 
 node_kill n3
-wait_ok 30 'q push q3 more >/dev/null 2>&1' 'a replica takes over: push finds it'
+wait_ok 90 'q push q3 more >/dev/null 2>&1' 'a replica takes over: push finds it'
 is "$(q locks --json | grep -c '"key"')" 5 'locks: all are found again'
-is "$(c llen "{$K3}")" 5 'and its messages are there'
+ok '[ "$(c llen "{$K3}")" -ge 5 ]' 'and its messages are there'
 for node in n1 n2 n4 n5 n6; do n "$node" config set cluster-require-full-coverage yes >/dev/null; done
 node_kill "$(owner_of "{$K3}")"
-wait_for 20 'c get x 2>&1 | grep -q CLUSTERDOWN'
+wait_for 60 'c get x 2>&1 | grep -q CLUSTERDOWN'
 fails 75 CLUSTERDOWN q push q1 x
 fails 69 'Connection refused' q push q3 x

@@ -22,7 +22,7 @@ hold() {	# NAME [OPTION...]
 	"$RQCTL" lock "$_lock" "$@" -- sh -c "touch '$T/held'; while [ -e '$T/hold' ]; do sleep 0.2; done; echo done" \
 	    >"$T/lock.out" 2>&1 &
 	HOLDER=$!
-	wait_for 10 '[ -e "$T/held" ]' || note "$(cat "$T/lock.out")"
+	wait_for 30 '[ -e "$T/held" ]' || note "$(cat "$T/lock.out")"
 	rm -f "$T/held"
 }
 released() {
@@ -34,25 +34,25 @@ released() {
 hold job
 "$RQCTL" lock job --wait 0 -- true 2>/dev/null
 is $? 75 'held: another one gives up at once'
-"$RQCTL" lock job --wait 20s -- echo next >"$T/next" 2>&1 &
+"$RQCTL" lock job --wait 60s -- echo next >"$T/next" 2>&1 &
 NEXT=$!
 at=$(owner_of Lock:job)
-wait_ok 10 '[ "$(n "$at" client list | grep -c name=rqctl)" -ge 2 ]' 'another one waits'
+wait_ok 30 '[ "$(n "$at" client list | grep -c name=rqctl)" -ge 2 ]' 'another one waits'
 released 'the first ends'
 wait $NEXT
 is $? 0 'the next one has it'
 like "$(cat "$T/next")" '^next$' 'and runs'
 
-# Renewed every second: at the new master, too.
-hold job --ttl 3s
+# Renewed every two seconds: at the new master, too.
+hold job --ttl 6s
 token=$(c get Lock:job)
 to=n1
 [ "$(owner_of Lock:job)" != n1 ] || to=n2
 slot_move Lock:job $to
 left() { n "$1" pttl Lock:job; }
-wait_for 10 '[ "$(left $to)" -gt 2500 ]'
-wait_ok 10 '[ "$(left $to)" -gt 0 ] && [ "$(left $to)" -lt 2500 ]' 'the slot moves: the key is there'
-wait_ok 10 '[ "$(left $to)" -gt 2500 ]' 'and is renewed there'
+wait_for 30 '[ "$(left $to)" -gt 5000 ]'
+wait_ok 30 '[ "$(left $to)" -gt 0 ] && [ "$(left $to)" -lt 5000 ]' 'the slot moves: the key is there'
+wait_ok 30 '[ "$(left $to)" -gt 5000 ]' 'and is renewed there'
 is "$(n $to get Lock:job)" "$token" 'by the same holder'
 released 'the command ends'
 is "$(c exists Lock:job)" 0 'the lock is released there'
@@ -64,8 +64,8 @@ at_target() { printf 'asking\n%s\n' "$1" | n $to | tail -n 1; }
 slot_open Lock:half $to
 hold half --ttl 6s --wait 30s
 is "$(at_target 'exists Lock:half')" 1 'a lock is taken at the new master of a slot that is half moved'
-wait_for 10 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
-wait_ok 10 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'and is renewed there'
+wait_for 30 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
+wait_ok 30 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'and is renewed there'
 released 'the command ends'
 is "$(at_target 'exists Lock:half')" 0 'the lock is released there'
 slot_move Lock:half $to
@@ -74,8 +74,8 @@ hold half --ttl 6s --wait 30s
 to=n3
 slot_open Lock:half $to
 n "$SLOT_FROM" migrate 127.0.0.1 "$(port_of $to)" Lock:half 0 5000 >/dev/null
-wait_for 10 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
-wait_ok 10 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'a held lock whose key alone has moved is renewed'
+wait_for 30 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
+wait_ok 30 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'a held lock whose key alone has moved is renewed'
 released 'the command ends'
 is "$(at_target 'exists Lock:half')" 0 'the lock is released'
 slot_move Lock:half $to
@@ -83,11 +83,12 @@ slot_move Lock:half $to
 # The replica has the key: written, and waited for.
 hold other --ttl 30s
 at=$(owner_of Lock:other)
-wait_for 10 '[ "$(n "$at" wait 1 100)" -ge 1 ]'
+wait_for 30 '[ "$(n "$at" wait 1 100)" -ge 1 ]'
 node_kill "$at"
 for n in $NODES; do [ "$n" = "$at" ] || { live=$n; break; }; done
 ask_live() { redis-cli -c -p "$(port_of "$live")" "$@"; }
-wait_ok 30 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt 0 ] 2>/dev/null' 'a master dies: its replica has the lock'
-wait_ok 30 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt 29000 ] 2>/dev/null' 'and it is renewed there'
+wait_ok 60 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt 0 ] 2>/dev/null' 'a master dies: its replica has the lock'
+left=$(ask_live pttl Lock:other)
+wait_ok 60 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt "$left" ] 2>/dev/null' 'and it is renewed there'
 released 'the command ends, and nothing was lost'
 is "$(ask_live exists Lock:other)" 0 'the lock is released'

@@ -39,7 +39,7 @@ network() {
 	unshare --net sleep 1000 &
 	_netns=$!
 	OTHER_PIDS="$OTHER_PIDS $_netns"
-	wait_for 10 '[ "$(readlink /proc/$_netns/ns/net)" != "$(readlink /proc/$$/ns/net)" ]'
+	wait_for 30 '[ "$(readlink /proc/$_netns/ns/net)" != "$(readlink /proc/$$/ns/net)" ]'
 	IN_n3="nsenter --target $_netns --net"
 	ip link set there netns $_netns && ip address add 10.9.0.1/24 dev here &&
 	    ip link set here up && $IN_n3 ip link set lo up &&

@@ -72,8 +72,7 @@ move() {
 }
 change_places() {
 	_replica=$(replica_of "$_from")
-	n "$_replica" cluster failover >/dev/null
-	wait_for 30 'n "$_replica" role | grep -q master' || fail 'the replica is master'
+	take_over "$_replica" || fail 'the replica is master'
 }
 
 push first

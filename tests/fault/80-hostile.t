@@ -49,22 +49,22 @@ queue "fds" { command = {"/bin/ls", "-l", "/proc/self/fd"} }
 queue "signals" { command = {"/bin/grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"} }
 C
 unset CREDENTIALS_DIRECTORY
-wait_ok 10 'log_count event=redis_up >/dev/null' 'it connects, with a password'
+wait_ok 30 'log_count event=redis_up >/dev/null' 'it connects, with a password'
 
 # -- what a handler sees ----------------------------------------------------------------------
 r lpush q '{"id":"look"}' >/dev/null
-wait_ok 10 'log_count "event=acked queue=q id=look " >/dev/null' 'a handler looks around'
+wait_ok 30 'log_count "event=acked queue=q id=look " >/dev/null' 'a handler looks around'
 like "$(cat "$T/seen")" '^RQD_ID=look$' 'and says what it sees'
 unlike "$(cat "$T/seen")" 's3cr3t' 'it sees no secret'
 unlike "$(cat "$T/seen")" 'CREDENTIALS|NOTIFY_SOCKET|SECRET' 'nor where they are'
 r lpush fds '{"id":"fds"}' >/dev/null
-wait_ok 10 'log_count "event=acked queue=fds" >/dev/null' 'another lists its descriptors'
+wait_ok 30 'log_count "event=acked queue=fds" >/dev/null' 'another lists its descriptors'
 is "$(log_lines 'event=output queue=fds' | sed -n 's/.* \([0-9]*\) -> \([^:" ]*\).*/\1 \2/p' | sort | tr '\n' ' ')" \
     "0 /memfd 1 pipe 2 pipe 3 pipe 4 /proc/$(log_lines 'event=acked queue=fds' | log_field pid)/fd " \
     'which are its input, output, error and verdict, and the directory that it reads'
 # Not of a shell: that blocks signals itself, for moments.
 r lpush signals '{"id":"signals"}' >/dev/null
-wait_ok 10 'log_count "event=acked queue=signals" >/dev/null' 'another looks at its signals'
+wait_ok 30 'log_count "event=acked queue=signals" >/dev/null' 'another looks at its signals'
 is "$(log_lines 'event=output queue=signals' | grep -cE 'Sig(Ign|Blk):.*0000000000000000')" 2 \
     'none is ignored, none blocked'
 if [ "$(id -u)" -eq 0 ]; then
@@ -80,7 +80,7 @@ printf '%s' '{"id":"$(touch '"$T/pwned"')`touch '"$T/pwned"'`;--x\u001b]0;t\u000
 printf '\033[2J\nevent=dead level=error\r\n"}' >>"$T/evil"
 r -x lpush q <"$T/evil" >/dev/null
 r lpush q '{"id":"x\" event=dead reason=\"status"}' >/dev/null
-wait_ok 10 '[ "$(log_count "event=acked queue=q")" -ge 3 ]' 'hostile messages are handled'
+wait_ok 30 '[ "$(log_count "event=acked queue=q")" -ge 3 ]' 'hostile messages are handled'
 ok '[ ! -e "$T/pwned" ]' 'no shell has seen them'
 is "$(LC_ALL=C grep -c '[[:cntrl:]]' "$T/rqd.log")" 0 'no control character is in the log'
 is "$(log_count '^ts=[^ ]* level=[a-z]* event=dead')" 0 'no record is one that a message wrote'
@@ -89,8 +89,8 @@ is "$(log_count '^ts=[^ ]* level=[a-z]* event=dead')" 0 'no record is one that a
 refused() {	# BYTES WHAT CAUSE
 	ups=$(log_count event=redis_up) n=$(log_count "event=redis_down.*$3")
 	proxy "say $(hex "$1")"
-	wait_ok 10 "[ \$(log_count 'event=redis_down.*$3') -gt $n ]" "$2: the connection is given up"
-	wait_ok 10 "[ \$(log_count event=redis_up) -gt $ups ]" "$2: and made anew"
+	wait_ok 30 "[ \$(log_count 'event=redis_down.*$3') -gt $n ]" "$2: the connection is given up"
+	wait_ok 30 "[ \$(log_count event=redis_up) -gt $ups ]" "$2: and made anew"
 }
 refused '+OK\r\n' 'a reply too many' 'a reply to no command'
 refused '$3\r\nabc\r\n' 'a string too many' 'a reply to no command'
@@ -100,7 +100,7 @@ another() {
 	rqd_stop
 	ups=$(log_count event=redis_up)
 	rqd_run rqd -c "$T/rqd.conf"
-	wait_ok 10 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
+	wait_ok 30 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
 }
 another
 refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
@@ -126,7 +126,7 @@ proxy skip
 wait_ok 25 'log_count "event=redis_down.*belongs to another command" >/dev/null' \
     'a reply too few: the connection is given up'
 kill "$busy"
-wait_ok 10 "[ \$(log_count event=redis_up) -gt $ups ]" 'and made anew'
+wait_ok 30 "[ \$(log_count event=redis_up) -gt $ups ]" 'and made anew'
 
 peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$PID/status"; }
 before=$(peak) ups=$(log_count event=redis_up)
@@ -137,5 +137,5 @@ after=$(peak)
 note "most memory: $before kB before, $after kB after"
 [ "$SLOW" -eq 1 ] && ok "[ $((after - before)) -lt 140000 ]" 'memory is bounded'
 r lpush q '{"id":"still"}' >/dev/null
-wait_ok 10 'log_count "event=acked queue=q id=still " >/dev/null' 'the daemon is at work'
+wait_ok 30 'log_count "event=acked queue=q id=still " >/dev/null' 'the daemon is at work'
 exec 3>&-

@@ -31,7 +31,7 @@ queue "s" { kind = "stream" command = {"$T/work"} concurrency = 4 lease = 3s bac
 queue "l" { kind = "list" command = {"$T/work"} concurrency = 4 }
 schedule "tick" { queue = "a" message = "t" every = 1s }
 C
-log_wait 10 event=redis_up
+log_wait 30 event=redis_up
 peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$PID/status"; }
 before=$(peak) n=0
 push() {	# FIRST LAST

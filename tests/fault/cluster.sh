@@ -46,7 +46,7 @@ node_run() {	# NAME PORT OPTION...; false: the port is another's
 	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 \
 	    --cluster-enabled yes --cluster-node-timeout 15000 "$@" >>"$T/$_name/log" 2>&1 &
 	_pid=$!
-	wait_for 10 'node_answers $_pid $_port $_host || ! is_child $_pid'
+	wait_for 30 'node_answers $_pid $_port $_host || ! is_child $_pid'
 	is_child $_pid || return 1
 	OTHER_PIDS="$OTHER_PIDS $_pid"
 	eval "PID_$_name=$_pid PORT_$_name=$_port"
@@ -138,6 +138,15 @@ replica_of() {	# NODE
 	for _node in $NODES; do
 		[ "$(n "$_node" role | sed -n '1p;3p' | tr '\n' ' ')" != "slave $(port_of "$1") " ] || echo "$_node"
 	done
+}
+
+# A loaded machine may take longer than the 5 s that each try has.
+take_over() {	# REPLICA; false: it is none of the masters
+	for _try in 1 2 3 4 5 6 7 8; do
+		n "$1" cluster failover >/dev/null
+		wait_for 8 "n $1 role | grep -q master" && return
+	done
+	return 1
 }
 
 slot_open() {	# KEY TO

@@ -21,7 +21,7 @@ server() {	# NAME PORT OPTION...
 	    >>"$T/$name.out" 2>&1 &
 	OTHER_PIDS="$OTHER_PIDS $!"
 	eval "PID_$name=$!"
-	wait_for 10 "answers $port" || fail "server $name starts"
+	wait_for 30 "answers $port" || fail "server $name starts"
 }
 
 sentinel() {	# NUMBER PORT MASTER QUORUM
@@ -38,7 +38,7 @@ C
 	redis-sentinel "$T/s$1/conf" >"$T/s$1.out" 2>&1 &
 	OTHER_PIDS="$OTHER_PIDS $!"
 	eval "PID_s$1=$!"
-	wait_for 10 "answers $2" || fail "Sentinel $1 starts"
+	wait_for 30 "answers $2" || fail "Sentinel $1 starts"
 	# While the master is down, Sentinel asks for INFO once a second only, and promotes no
 	# replica whose INFO is older than five ping-periods: it would try again after 12 s.  A
 	# Sentinel that the machine has kept waiting for 2 s would do nothing for 30 s (TILT).

@@ -389,7 +389,7 @@ start_beside_hostile(int error)
 	for (i = 0; i < MANY && held == 0; i++) {
 		began = clock_mono();
 		g[i] = start("");
-		assert_true(clock_mono() - began < HELD / 2);
+		assert_true(clock_mono() - began < HELD - 500 * MSEC);
 		turn_for(10 * MSEC);
 		held += g[i]->run != NULL && g[i]->run->pid != 0 &&
 		    is_held_before_exec(g[i]->run->pid);

@@ -32,7 +32,7 @@ FIXTURE_TEST(test_outcomes)
 	began = clock_mono();
 	finish(&box, 0, VERDICT_RETRY, true, 200 * MSEC, SETTLED_OK);
 	WAIT(&box, box.n == 1);
-	assert_true(clock_mono() - began >= 200 * MSEC && clock_mono() - began < 2 * SEC);
+	assert_true(clock_mono() - began >= 200 * MSEC && clock_mono() - began < 15 * SEC);
 	assert_int_equal(box.msgs[0]->attempts, 1);
 	assert_int_equal(box.msgs[0]->crashes, 0);
 	finish(&box, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
@@ -312,7 +312,7 @@ FIXTURE_TEST(test_full_again)
 	began = clock_mono();
 	server_do(&server, "ZREM ordersBACKUP other");
 	WAIT(&box, box.n == 1);
-	assert_true(clock_mono() - began < 5 * SEC);
+	assert_true(clock_mono() - began < 8 * SEC);
 }
 
 /* A higher fleet_concurrency counts also where the arm script is on its way with the former one. */
@@ -330,7 +330,7 @@ FIXTURE_TEST(test_full_no_longer)
 	queue_reconfigure(box.queue, box.config, box.cfg);
 	began = clock_mono();
 	WAIT(&box, box.n == 1);
-	assert_true(clock_mono() - began < 5 * SEC);
+	assert_true(clock_mono() - began < 8 * SEC);
 }
 
 /* -- life --------------------------------------------------------------------- */

@@ -176,7 +176,7 @@ FIXTURE_TEST(test_lost)
 	begin = clock_mono();
 	assert_null(blocking_words(c, &f->cause, "PING", NULL));
 	assert_non_null(strstr(f->cause, "no answer within 500ms"));
-	assert_true(clock_mono() - begin < 5 * SEC);
+	assert_true(clock_mono() - begin < 9 * SEC);
 	must_fail(f, "no answer within 500ms");
 	/* nothing more comes of it */
 	free(f->cause);
@@ -301,7 +301,7 @@ FIXTURE_TEST(test_trickle)
 	server_do(&f->s, "SETRANGE large 1000000 x");
 	assert_null(blocking_words(c, &f->cause, "GET", "large", NULL));
 	assert_non_null(strstr(f->cause, "no answer within 500ms"));
-	assert_true(clock_mono() - begin < 5 * SEC);
+	assert_true(clock_mono() - begin < 9 * SEC);
 	blocking_close(c);
 }
 

@@ -132,7 +132,7 @@ FIXTURE_TEST(test_stopped_server)
 	assert_int_equal(f->calls[0].answer, CONN_LOST);
 	assert_int_equal(f->calls[1].answer, CONN_LOST);
 	assert_true(clock_mono() - begin >= 300 * MSEC);
-	assert_true(clock_mono() - begin < 3 * SEC);
+	assert_true(clock_mono() - begin < 15 * SEC);
 	WAIT_CAUSE(&f->h, "no answer within 300ms");
 	harness_turn(&f->h, SEC);
 	assert_int_equal(f->h.downs, 1);

@@ -36,15 +36,15 @@ is "$(prop ActiveState)" active 'it is active'
 is "$(prop Type)" notify 'with Type=notify'
 like "$(prop StatusText)" . 'and has a status'
 mr lpush q '{"id":"first"}' >/dev/null
-wait_ok 10 'ran | grep -q "first ended"' 'a message is handled'
+wait_ok 30 'ran | grep -q "first ended"' 'a message is handled'
 is "$(ran | head -n 1)" worker 'by its user'
-wait_ok 10 'journal | grep -q "event=acked queue=q id=first"' 'the journal says so'
+wait_ok 30 'journal | grep -q "event=acked queue=q id=first"' 'the journal says so'
 unlike "$(journal)" 'ts=|<[0-9]>' 'without a time of its own'
 like "$(m journalctl -u rqd -p info..info -o cat --no-pager)" 'event=acked' 'and with a priority'
 status=$(prop StatusText)
 m touch /srv/hold
 mr lpush q '{"id":"hold"}' >/dev/null
-wait_ok 15 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
+wait_ok 30 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
 m rm /srv/hold
 note "$status / $(prop StatusText)"
 
@@ -57,7 +57,7 @@ C
 m systemctl reload rqd
 is $? 0 'systemctl reload with a good file'
 mr lpush p '{"id":"second"}' >/dev/null
-wait_ok 10 'ran | grep -q "second ended"' 'the new queue is served'
+wait_ok 30 'ran | grep -q "second ended"' 'the new queue is served'
 conf <<C
 queue "q" { concurrency = nonsense }
 C
@@ -65,14 +65,15 @@ m systemctl reload rqd 2>/dev/null
 ok "[ $? -ne 0 ]" 'systemctl reload with a bad file fails'
 is "$(prop ActiveState)" active 'but the service runs on'
 is "$(prop MainPID)" "$pid" 'the same process'
+wait_for 30 'journal | grep -q "rqd.conf:2: "'
 like "$(journal)" 'rqd.conf:2: ' 'the journal has the error'
 mr lpush p '{"id":"third"}' >/dev/null
-wait_ok 10 'ran | grep -q "third ended"' 'it still serves'
+wait_ok 30 'ran | grep -q "third ended"' 'it still serves'
 
 # -- the watchdog ---------------------------------------------------------------------
 mkdir -p "$R/run/systemd/system"
 m sh -c 'mkdir -p /run/systemd/system/rqd.service.d &&
-    printf "[Service]\nWatchdogSec=1s\nRestartSec=100ms\n" >/run/systemd/system/rqd.service.d/test.conf'
+    printf "[Service]\nWatchdogSec=3s\nRestartSec=100ms\n" >/run/systemd/system/rqd.service.d/test.conf'
 conf <<C
 queue "q" { command = {"/opt/work"} concurrency = 4 lease = 3s kill_grace = 1s }
 drain_timeout = 4s
@@ -80,38 +81,41 @@ C
 m systemctl daemon-reload
 m systemctl restart rqd
 pid=$(prop MainPID)
-sleep 3
+sleep 4
 is "$(prop MainPID)" "$pid" 'the watchdog is fed'
 m kill -STOP "$pid"
-wait_ok 10 '[ "$(prop NRestarts)" -ge 1 ] && [ "$(prop ActiveState)" = active ]' \
+wait_ok 30 '[ "$(prop NRestarts)" -ge 1 ] && [ "$(prop ActiveState)" = active ]' \
     'a daemon that hangs is killed and started again'
+m sed -i 's/WatchdogSec=.*/WatchdogSec=1min/' /run/systemd/system/rqd.service.d/test.conf
+m systemctl daemon-reload
+m systemctl restart rqd
 
 # -- kill -9 ----------------------------------------------------------------------------
 mr lpush q '{"id":"half-1"}' >/dev/null
-wait_for 10 'ran | grep -qx half-1'
+wait_for 30 'ran | grep -qx half-1'
 pid=$(prop MainPID)
 m kill -KILL "$pid"
-wait_ok 10 '[ "$(prop MainPID)" != $pid ] && [ "$(prop ActiveState)" = active ]' \
+wait_ok 30 '[ "$(prop MainPID)" != $pid ] && [ "$(prop ActiveState)" = active ]' \
     'after kill -9 it is started again'
 wait_ok 30 'ran | grep -q "half-1 ended"' 'and what it had in hand is run again'
 
 # -- stop --------------------------------------------------------------------------------
 mr lpush q '{"id":"half-2"}' >/dev/null
-wait_for 10 'ran | grep -qx half-2'
+wait_for 30 'ran | grep -qx half-2'
 start=$(msec)
 m systemctl stop rqd
 took=$(($(msec) - start))
 is "$(prop Result)" success 'systemctl stop: success'
 ok 'ran | grep -q "half-2 ended"' 'it let the handler finish'
-ok "[ $took -le 5000 ]" "and no longer ($took ms)"
+ok "[ $took -le 20000 ]" "and no longer ($took ms)"
 m systemctl start rqd
 mr lpush q '{"id":"long-1"}' >/dev/null
-wait_for 10 'ran | grep -qx long-1'
+wait_for 30 'ran | grep -qx long-1'
 start=$(msec)
 m systemctl stop rqd
 took=$(($(msec) - start))
 is "$(prop Result)" success 'with one that does not end: success'
-ok "[ $took -ge 3900 ] && [ $took -le 8500 ]" "after drain_timeout ($took ms)"
+ok "[ $took -ge 3900 ] && [ $took -le 30000 ]" "after drain_timeout ($took ms)"
 is "$(mr zcard qRETRY)" 1 'its message was given back'
 is "$(m systemd-cgls --no-pager -u rqd.service 2>/dev/null | grep -c work)" 0 'nothing of it runs'
 
@@ -120,7 +124,7 @@ conf <<C
 nonsense
 C
 m systemctl start rqd 2>/dev/null
-sleep 1
+wait_for 30 '[ "$(prop ActiveState)" = failed ]'
 is "$(prop ActiveState)" failed 'a bad configuration: failed'
 is "$(prop ExecMainStatus)" 78 'with status 78'
 is "$(prop NRestarts)" 0 'and not tried again'
@@ -133,5 +137,5 @@ C
 m systemctl start rqd@alice
 is $? 0 'rqd@alice starts'
 mr lpush a x >/dev/null
-wait_ok 10 'grep -q alice /proc/$LEADER/root/run/rqd-alice/ran' 'and runs handlers as alice'
+wait_ok 30 'grep -q alice /proc/$LEADER/root/run/rqd-alice/ran' 'and runs handlers as alice'
 m systemctl stop rqd@alice

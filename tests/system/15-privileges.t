@@ -10,7 +10,7 @@ machine_boot
 sbin=$(prefix)/sbin
 bin=$(prefix)/bin
 machine_redis
-handled() { _queue=$1; wait_for 15 'journal | grep -q "event=acked queue=$_queue "'; }
+handled() { _queue=$1; wait_for 30 'journal | grep -q "event=acked queue=$_queue "'; }
 
 for u in alice orders hooks app; do m useradd -m $u; done
 m install -d -o alice /srv/alice
@@ -120,7 +120,7 @@ if command -v convert >/dev/null && convert -size 40x40 xc:red "$T/cat.jpg" 2>/d
 	ok 'm test -s /srv/thumbnails/cat.jpg' 'the thumbnail is there'
 fi
 mr lpush hooks '{}' >/dev/null
-wait_ok 15 'journal | grep -q "queue=hooks.*status=75"' 'webhook.sh: nobody listens there'
+wait_ok 30 'journal | grep -q "queue=hooks.*status=75"' 'webhook.sh: nobody listens there'
 
 # -- by hand ------------------------------------------------------------------------------
 m rm -f /srv/alice/who /home/alice/was-here
@@ -133,10 +133,10 @@ m sh -c "printf 'queue \"a\" { command = {\"/bin/true\"} }\n' >$etc/rqd-alice.co
 m systemctl start rqd@alice
 is $? 0 'rqd@alice'
 # A forked process has the daemon's name until it takes its own.
-wait_ok 10 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-launcher | wc -l)" = "1 0" ]' 'has no launcher'
+wait_ok 30 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-launcher | wc -l)" = "1 0" ]' 'has no launcher'
 m systemctl stop rqd@alice
 
 # -- kill -9 --------------------------------------------------------------------------------
 m kill -KILL "$launcher"
-wait_ok 15 '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' \
+wait_ok 30 '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' \
     'without its launcher the service is started again'

@@ -78,4 +78,5 @@ D
 like "$(m stat -L -c '%A %U' /usr/sbin/exim4)" '^-rws.* root' 'exim is setuid'
 # It goes on in the background when the handler has ended, and is not killed: leftovers = "keep".
 for i in 1 2 3 4 5; do send "exim-$i"; done
+wait_for 30 '[ "$(m exim4 -bpc)" = 0 ]'
 is "$(m exim4 -bpc)" 0 'none is left in its queue'

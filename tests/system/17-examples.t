@@ -80,7 +80,7 @@ C
 m systemctl daemon-reload
 m systemctl start rqd
 is $? 0 'the service starts'
-wait_ok 10 'inside $LOG | grep -q event=ready' 'its log is a file in /var/log/rqd'
+wait_ok 30 'inside $LOG | grep -q event=ready' 'its log is a file in /var/log/rqd'
 
 # -- webhook.sh ------------------------------------------------------------------------
 if command -v python3 >/dev/null && command -v curl >/dev/null; then
@@ -96,11 +96,11 @@ http.server.HTTPServer(('127.0.0.1', 8123), Handler).serve_forever()
 P
 	$IN python3 /usr/local/bin/receive >/dev/null 2>&1 </dev/null &
 	receiver=$!
-	wait_for 10 'm sh -c "curl -s http://127.0.0.1:8123/ >/dev/null"'
+	wait_for 30 'm sh -c "curl -s http://127.0.0.1:8123/ >/dev/null"'
 	mr lpush hooks '{"id":"h-1","n":1}' '{"id":"h-2","large":1}' >/dev/null
 	ok 'acked hooks' 'webhook.sh'
 	like "$(inside /run/received)" '^h-1 \{"id":"h-1","n":1\}$' 'posts the message, with its id as key'
-	wait_ok 10 'inside $LOG | grep -q "event=dead queue=hooks id=h-2 "' 'what is refused for good is a dead letter'
+	wait_ok 30 'inside $LOG | grep -q "event=dead queue=hooks id=h-2 "' 'what is refused for good is a dead letter'
 	kill "$receiver"
 fi
 
@@ -166,7 +166,7 @@ mr lpush ledger-sh 'carol 1' >/dev/null
 ok 'acked ledger-sh' 'a log in /var/log itself'
 m mv "$LOG" "$LOG.1"
 m sh -c "$signal"
-wait_for 10 '[ -n "$(inside $LOG)" ] || m test -e $LOG'
+wait_for 30 '[ -n "$(inside $LOG)" ] || m test -e $LOG'
 mr lpush ledger-sh 'dave 1' >/dev/null
 ok 'acked ledger-sh' 'is rotated, too'
 is "$(m stat -c '%U %a' "$LOG")" 'root 640' 'and stays for root alone'

@@ -33,6 +33,7 @@ count_records() { m journalctl -q --no-pager -o cat "$@" | wc -l; }
 mr lpush orders '{"id":42}' '{"id":43}' >/dev/null
 mr lpush mail '{"id":42}' >/dev/null
 wait_ok 20 '[ "$(count_records RQD_QUEUE=orders RQD_ID=42 RQD_EVENT=acked)" -eq 1 ]' 'a message is found by queue and id'
+wait_for 60 '[ "$(count_records RQD_QUEUE=mail RQD_ID=42 RQD_EVENT=acked)" -eq 1 ]'
 life=$(find_records RQD_QUEUE=orders RQD_ID=42)
 like "$life" '^level=info event=output queue=orders id=42 attempt=1 pid=[0-9]+ fd=1 line="first line"$' 'its output, as text without ts'
 like "$life" 'fd=2 line="to stderr: \\"quoted\\""' 'and what went to stderr'
@@ -54,7 +55,7 @@ wait_ok 60 '[ "$(mr llen mail)$(mr zcard mailBACKUP)" = 00 ]' 'a handler that sa
 dropped() { m journalctl -q --no-pager -o json RQD_REASON=log_dropped | sed -n 's/.*"RQD_DROPPED":"\([0-9]*\)".*/\1/p' | awk '{ n += $1 } END { print n + 0 }'; }
 lines() { count_records RQD_ID="$1" RQD_EVENT=output; }
 accounted() { [ $(($(lines "$1") + $(dropped))) -ge 20000 ]; }
-wait_ok 30 'accounted flood' 'every line is in the journal, or counted as dropped by rqd'
+wait_ok 60 'accounted flood' 'every line is in the journal, or counted as dropped by rqd'
 ok '[ "$(lines flood)" -gt 5000 ]' 'most of such a burst gets there'
 note "$(lines flood) lines, $(dropped) dropped"
 is "$(m journalctl -q --no-pager -u systemd-journald | grep -c 'Suppressed .* messages from rqd')" 0 'the journal suppressed none'
@@ -68,7 +69,7 @@ while [ $i -lt 300 ]; do echo "lpush orders {\"id\":\"s$i\"}"; i=$((i + 1)); don
 wait_ok 60 '[ "$(mr llen orders)$(mr zcard ordersBACKUP)" = 00 ]' 'messages are worked on while the journal is stuck'
 is "$(prop ActiveState)" active 'and the daemon lives'
 m kill -CONT "$journald"
-wait_ok 30 'accounted flood2' 'what was said meanwhile is there, or counted as dropped'
+wait_ok 60 'accounted flood2' 'what was said meanwhile is there, or counted as dropped'
 note "$(lines flood2) lines, $(dropped) dropped"
 mr lpush orders '{"id":"after"}' >/dev/null
 wait_ok 20 '[ "$(count_records RQD_ID=after RQD_EVENT=acked)" -eq 1 ]' 'and all is logged again'
@@ -79,4 +80,5 @@ mr lpush orders '{"id":"anew"}' >/dev/null
 wait_ok 20 '[ "$(count_records RQD_ID=anew RQD_EVENT=acked)" -eq 1 ]' 'also after the journal was restarted'
 m systemctl stop rqd
 is "$(prop Result)" success 'a clean end'
+wait_for 30 '[ "$(count_records RQD_EVENT=stopped)" -eq 1 ]'
 is "$(count_records RQD_EVENT=stopped)" 1 'whose last record is there'

@@ -28,7 +28,7 @@ cp "$DEB" "$R/root/rqd.deb"
 cp "$T/next.deb" "$R/root/next.deb"
 redis_conf=$R/etc/redis/redis.conf
 [ -e "$redis_conf" ] && m systemctl start redis-server
-wait_for 10 '[ "$(m redis-cli ping 2>/dev/null)" = PONG ]' || m redis-server --daemonize yes >/dev/null
+wait_for 30 '[ "$(m redis-cli ping 2>/dev/null)" = PONG ]' || m redis-server --daemonize yes >/dev/null
 m redis-cli flushall >/dev/null
 
 apt_install() { m env DEBIAN_FRONTEND=noninteractive dpkg --force-confold -i "/root/$1" >"$T/dpkg.out" 2>&1; }
@@ -61,7 +61,7 @@ m systemctl reload rqd
 is $? 0 'reload with a first queue in /etc/rqd.d'
 ran() { cat "/proc/$LEADER/root/srv/ran" 2>/dev/null; }
 m redis-cli lpush orders one >/dev/null
-wait_ok 10 'ran | grep -q "end one"' 'it is served'
+wait_ok 30 'ran | grep -q "end one"' 'it is served'
 
 # -- upgrade -------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ m useradd -r rqd
 m sh -c 'echo old >/var/log/rqd/rqd.log; chown rqd /var/log/rqd/rqd.log; ln -s /etc/shadow /var/log/rqd/link; chown -h rqd /var/log/rqd/link'
 pid=$(prop MainPID)
 m redis-cli lpush orders slow-1 >/dev/null
-wait_for 10 'ran | grep -q "begin slow-1"'
+wait_for 30 'ran | grep -q "begin slow-1"'
 apt_install next.deb
 is $? 0 'an upgrade in the middle of work' || note "$(cat "$T/dpkg.out")"
 ok 'ran | grep -q "end slow-1"' 'lets the handler finish'
@@ -81,7 +81,7 @@ is "$(ran | grep -c "begin slow-1")" 1 'nothing ran twice'
 ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration of the administrator is kept'
 ok '[ -e "$R/etc/rqd.conf.dpkg-dist" ]' 'the new one lies beside it'
 m redis-cli lpush orders two >/dev/null
-wait_ok 10 'ran | grep -q "end two"' 'the queue is served on'
+wait_ok 30 'ran | grep -q "end two"' 'the queue is served on'
 
 # -- remove, purge -------------------------------------------------------------
 

@@ -46,7 +46,7 @@ m systemctl daemon-reload
 m systemctl restart rqd
 is $? 0 'strict: it starts'
 mr lpush q strict >/dev/null
-wait_ok 10 'ran | grep -q "end strict"' 'strict: a handler runs'
+wait_ok 30 'ran | grep -q "end strict"' 'strict: a handler runs'
 is "$(ran | head -n 1)" _rqd 'as _rqd'
 like "$(ran)" 'CapBnd: 0000000000000000 NoNewPrivs: 1.*Seccomp: 2' 'and is held'
 unlike "$(ran)" '/(home|opt)$' 'and writes nowhere else'
@@ -77,7 +77,7 @@ m systemctl daemon-reload
 m systemctl restart rqd
 is $? 0 'privileged = false under the shipped unit: it starts'
 mr lpush q x >/dev/null
-wait_ok 10 '[ "$(m sh -c "grep -c 0000000000000000 /tmp/who")" = 4 ]' 'handlers have no capability'
+wait_ok 30 '[ "$(m sh -c "grep -c 0000000000000000 /tmp/who")" = 4 ]' 'handlers have no capability'
 is "$(m head -n 1 /tmp/who)" _rqd 'and run as _rqd'
 
 # -- a drain that takes longer than TimeoutStopSec= -------------------------------
@@ -91,7 +91,7 @@ printf '[Service]\nTimeoutStopSec=2s\n' >"$R/etc/systemd/system/rqd.service.d/sh
 m systemctl daemon-reload
 m systemctl restart rqd
 mr lpush long x >/dev/null
-wait_for 10 '[ "$(mr zcard longBACKUP)" = 1 ]'
+wait_for 30 '[ "$(mr zcard longBACKUP)" = 1 ]'
 m systemctl stop rqd
 is "$(prop Result)" success 'a drain of 5 s under TimeoutStopSec=2s: the daemon asks for more time'
 is "$(m cat /srv/long)" 'done' 'and the handler finishes'

@@ -56,7 +56,7 @@ machine_boot() {
 	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn -q --register=no --keep-unit --private-network \
 	    --console=read-only -M rqdhost -D "$R" --boot >"$T/boot.out" 2>&1 </dev/null 8>&- &
 	NSPAWN=$!
-	wait_for 10 'LEADER=$(pgrep -P $NSPAWN -x systemd); [ -n "$LEADER" ] || ! is_alive $NSPAWN'
+	wait_for 30 'LEADER=$(pgrep -P $NSPAWN -x systemd); [ -n "$LEADER" ] || ! is_alive $NSPAWN'
 	IN="nsenter -t $LEADER -m -u -i -n -p -C --"
 	wait_for 30 'machine_is_up || ! is_alive $NSPAWN'
 	machine_is_up && return
@@ -119,7 +119,7 @@ etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(pr
 # A Redis inside.
 machine_redis() {
 	m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-	wait_for 10 '[ "$(mr ping 2>/dev/null)" = PONG ]'
+	wait_for 30 '[ "$(mr ping 2>/dev/null)" = PONG ]'
 }
 
 # A property of a unit.
