@@ -67,6 +67,8 @@ is "$(cut -d ' ' -f 1,2,4 "$T/raw.env" | sort -u)" 'none none 25' 'RQD_ID and RQ
 ok '[ "$(lines "$T/raw.env")" -le 40 ]' "few runs ($(lines "$T/raw.env"))"
 is "$(cut -d ' ' -f 3 "$T/raw.env" | awk '{ n += $1 } END { print n }')" 1000 'RQD_BATCH is the count'
 ok 'log_wait 15 "level=info event=acked queue=raw pid=[0-9]+ batch=100 status=0 duration="' 'one record for a run'
+log_wait 15 'level=debug event=acked queue=raw id=' 1000
+log_wait 15 'level=info event=acked queue=raw' "$(lines "$T/raw.env")"
 is "$(log_count 'level=info event=acked queue=raw')" "$(lines "$T/raw.env")" 'at level info'
 is "$(log_count 'level=debug event=acked queue=raw id=')" 1000 'and one for each message at level debug'
 is "$(log_lines 'level=info event=acked queue=raw' | log_field batch | awk '{ n += $1 } END { print n }')" 1000 \
@@ -162,22 +164,31 @@ together_conf() {	# WAIT
 }
 together_conf 5s >"$T/c"
 rqd_start <"$T/c"
-r lpush together 1 >/dev/null
-wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
-is "$(cat "$T/together.runs" 2>/dev/null)" '' 'the first waits'
-r lpush together 2 3 >/dev/null
-wait_ok 20 'empty together' 'for others'
-is "$(cat "$T/together.runs")" 3 'they run together'
+# Not on a machine that is busy for 5 s.
+company() {
+	rm -f "$T/together.runs"
+	r lpush together 1 >/dev/null
+	wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
+	first=$(cat "$T/together.runs" 2>/dev/null)
+	r lpush together 2 3 >/dev/null
+	wait_for 20 'empty together'
+	[ "$first,$(cat "$T/together.runs")" = ,3 ]
+}
+ok 'thrice company' 'the first waits for others, and they run together'
+rqd_stop
+together_conf 20s >"$T/c"
+rqd_start <"$T/c"
+: >"$T/together.runs"
 start=$(msec)
 r lpush together 1 2 3 4 5 6 7 8 9 10 >/dev/null
 wait_for 20 'empty together'
-ok "[ $(($(msec) - start)) -lt $((4000 * SLOW)) ]" 'a full batch does not wait'
+ok "[ $(($(msec) - start)) -lt 19000 ]" 'a full batch does not wait'
 r lpush together 1 >/dev/null
 wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
 ok '[ "$("$RQCTL" --server "unix:$SOCK" running --json | grep -c together)" -ge 1 ]' 'rqctl running shows what waits'
 rqd_stop
 is "$(r zcard togetherRETRY) $(r zcard togetherBACKUP)" '1 0' 'a shutdown gives back what waits'
-is "$(lines "$T/together.runs")" 2 'and does not run it'
+is "$(lines "$T/together.runs")" 1 'and does not run it'
 together_conf 500ms >"$T/c"
 rqd_start <"$T/c"
 wait_ok 20 'empty together' 'the next daemon runs it'
@@ -245,6 +256,13 @@ if int(os.environ["RQD_BATCH"]) > 1:
     sys.exit(status)
 open("$T/alone", "a").write(sys.stdin.read())
 P
+# Not Python, which starts slowly on a busy machine.
+handler stays <<'H'
+[ "$RQD_BATCH" -gt 1 ] || exit 0
+echo '1 ok' >&3
+echo '2 dead' >&3
+sleep 100
+H
 # A megabyte for each message.
 handler owes <<'H'
 m=$(head -c 1000000 /dev/zero | tr '\0' m)
@@ -270,7 +288,7 @@ queue "typo" {}
 queue "nobody" {}
 queue "early" {}
 queue "killed" {}
-queue "stopped" { time_limit = 3s }
+queue "stopped" { command = {"$T/stays"} time_limit = 3s }
 queue "push" { pushes = {"next"} }
 queue "late" { pushes = {"next"} }
 queue "next" { concurrency = 0 }
@@ -291,6 +309,7 @@ is "$(r hget ownDELIVERY c | cut -d ' ' -f 1,2)" '0 0' 'a deferred one has no fa
 
 r lpush rest '{"id":1,"say":"2 ok"}' '{"id":2,"say":"dead all of them"}' '{"id":3}' >/dev/null
 ok 'log_wait 10 "event=dead queue=rest " 2' 'a line without a number is for the rest'
+log_wait 10 'event=acked queue=rest id='
 is "$(log_lines 'event=acked queue=rest id=' | log_field id)" 2 'not for the one that has its own'
 
 r lpush typo '{"id":1,"say":"1 okay"}' '{"id":2}' >/dev/null
@@ -298,6 +317,7 @@ ok 'log_wait 10 "event=retry queue=typo id=1 .*reason=protocol"' 'a typo fails i
 ok 'log_wait 10 "event=acked queue=typo id=2 "' 'alone'
 r lpush nobody '{"id":1,"say":"1 ok"}' '{"id":2,"say":"7 ok"}' '{"id":3}' >/dev/null
 ok 'log_wait 10 "event=retry queue=nobody id=[23] .*reason=protocol" 2' 'a number that does not exist fails the rest'
+log_wait 10 'event=acked queue=nobody id=1 '
 is "$(log_count 'event=acked queue=nobody id=1 ')" 1 'and not what was done before'
 
 r lpush early '{"id":1,"say":"1 ok","wait":1}' '{"id":2}' >/dev/null
@@ -362,8 +382,9 @@ rm -f "$T/say.go"
 r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
 ok 'log_wait 10 "event=retry queue=killed id=2 .*signal=SIGKILL"' 'after a signal a verdict does not count'
 ok 'log_wait 10 "event=acked queue=killed id=1 "' 'but N ok does'
-r lpush stopped '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","wait":1}' >/dev/null
+r lpush stopped '{"id":1}' '{"id":2}' >/dev/null
 ok 'log_wait 10 "event=retry queue=stopped id=2 .*reason=timeout"' 'nor after time_limit'
+log_wait 10 'event=acked queue=stopped id=1 '
 is "$(log_count 'event=acked queue=stopped id=1 ')" 1 'N ok does'
 r lpush push '{"id":1,"say":"1 push next x"}' '{"id":2,"say":"2 push other x"}' '{"id":3,"say":"3 push next y"}' >/dev/null
 ok 'log_wait 10 "event=retry queue=push id=2 .*reason=pushes"' 'N push to a queue that pushes does not list'
@@ -372,6 +393,7 @@ r del next >/dev/null
 r lpush late '{"id":1,"say":"1 ok"}' '{"id":2,"say":"1 push next x"}' '{"id":3}' >/dev/null
 ok 'log_wait 10 "event=retry queue=late id=[23] .*reason=protocol" 2' 'a push after N ok fails the rest'
 ok 'log_wait 15 "event=warning queue=late .*batch=3 .*acknowledged already: 1 push next x"' 'and a record tells of it'
+log_wait 10 'event=acked queue=late id=1 '
 is "$(log_count 'event=acked queue=late id=1 ') $(r llen next)" '1 0' 'N is done, and pushed nothing'
 r lpush late '{"id":4,"say":"1 ok"}' '{"id":5,"say":"2 ok"}' '{"id":6,"say":"3 ok"}' '{"id":7,"say":"4 ok"}' \
     '{"id":8,"say":"5 ok"}' >/dev/null

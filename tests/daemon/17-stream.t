@@ -20,14 +20,14 @@ dead*) exit 65 ;;
 fail*) [ "$RQD_ATTEMPT" -gt 1 ] || exit 1 ;;
 esac
 H
-conf() {
+conf() {	# [FOREIGN_TIMEOUT]
 	cat <<C
 queue "q" {
 	kind = "stream"
 	command = {"$T/work"}
 	concurrency = 10
 	lease = 3s
-	foreign_timeout = 2s
+	foreign_timeout = ${1:-2s}
 	backoff = 500ms
 }
 C
@@ -35,6 +35,13 @@ C
 add() { r --raw xadd q '*' message "$1"; }
 pending() { r --raw xpending q rqd | head -n 1; }
 ran() { grep -c " $1" "$T/ran"; }
+foreign_timeout() {	# FOREIGN_TIMEOUT of the daemon two
+	_n=$(log_count event=reloaded two)
+	conf "$1" >"$T/start"
+	config_write two <"$T/start"
+	rqd_signal HUP two
+	log_wait 10 event=reloaded $((_n + 1)) two
+}
 # Waits until all is done that was added, and nothing is left but the stream.
 all_done() { [ "$(pending)" = 0 ] && [ "$(left_keys | grep -vE '^q(DEAD)?$')" = '' ]; }
 other() { r --raw xreadgroup group rqd other count "$1" streams q '>' | grep -E '^[0-9]+-[0-9]+$'; }
@@ -68,6 +75,7 @@ r del qDEAD >/dev/null
 
 # -- other consumers ------------------------------------------------------------------
 : >"$T/ran"
+foreign_timeout 1m	# the other one may be slow
 take() { id=$(other 1) && echo "$id" >>"$T/other" && r xack q rqd "$id" >/dev/null; }
 r set qPAUSED test >/dev/null
 wait_for 10 'grep -q "event=paused" "$T/two.log"'
@@ -80,6 +88,7 @@ note "it had $(wc -l <"$T/other") of 100"
 is "$(cut -d ' ' -f 1 "$T/ran" | sort - "$T/other" | uniq -d)" '' 'nothing is handled by both'
 
 # Others take over the entries that it has left, but not those that it goes on claiming.
+foreign_timeout 2s
 r set qPAUSED test >/dev/null
 wait_for 10 '[ "$(log_count "event=paused" two)" -ge 2 ]'
 : >"$T/ran"
@@ -130,7 +139,9 @@ rm "$T/hold"
 wait_ok 20 '[ "$(ran "2 fail trimmed")" -eq 1 ]' 'what rqd had in hand is handled to its end'
 wait_ok 30 'all_done' 'the other two are acknowledged'
 is "$(ran 'ok never')" 0 'unseen'
-is "$(log_lines 'event=dropped' two | log_field count | awk '{ n += $1 } END { print n }')" 2 'and logged as dropped'
+dropped() { log_lines 'event=dropped' two | log_field count | awk '{ n += $1 } END { print n }'; }
+wait_for 10 '[ "$(dropped)" = 2 ]'
+is "$(dropped)" 2 'and logged as dropped'
 
 # -- what the handler gets ---------------------------------------------------------------------
 printf 'a\0b\377' | r -x xadd q '*' other x message >"$T/id"

@@ -69,7 +69,7 @@ ok '[ "$(for d in $DAEMONS_N; do log_lines "event=retry queue=beat" d$d; done | 
 
 # -- rqctl -------------------------------------------------------------------------------
 qctl pause once >/dev/null
-log_wait 10 'event=paused queue=once' 1 d1
+for d in $DAEMONS_N; do log_wait 10 'event=paused queue=once' 1 d$d; done
 is "$(qctl push once x)" x 'rqctl push: as if the key had expired'
 is "$(qctl peek once | awk 'NR > 1 { print $2 }')" x 'rqctl peek'
 like "$(qctl status once)" '^once  *1  *0/40  *0  *0  *0 .*paused' 'rqctl status'
@@ -77,7 +77,7 @@ like "$(qctl show once x)" 'waiting' 'rqctl show'
 qctl resume once >/dev/null
 for d in $DAEMONS_N; do log_wait 10 'event=unpaused queue=once' 1 d$d; done
 wait_ok 10 'grep -q "^once x x$" "$T/ran"' 'and it runs'
-is "$(qctl check)" '' 'rqctl check'
+wait_ok 20 '[ -z "$(qctl check)" ]' 'rqctl check'
 
 # -- faults ------------------------------------------------------------------------------
 r client kill type pubsub >/dev/null

@@ -30,11 +30,11 @@ queue "high" { command = {"$T/work"} priority = 10 }
 queue "wide" { command = {"$T/work"} priority = 10 concurrency = 8 }
 C
 log_wait 10 event=redis_up
-flood flood 3000
+flood flood 20000
 wait_for 10 '[ "$(lines)" -ge 20 ]'
 
-at=$(lines)
 flood small 5
+at=$(lines)
 wait_ok 30 '[ "$(grep -c small "$T/order")" -eq 5 ]' 'a small queue beside a flooded one is served'
 n=$(others small "$at")
 ok "[ $n -le 60 ]" "in turns with it ($n of the flood before its 5 were begun)"
@@ -42,7 +42,7 @@ ok "[ $n -le 60 ]" "in turns with it ($n of the flood before its 5 were begun)"
 at=$(lines)
 flood other 150
 wait_for 60 '[ "$(grep -c other "$T/order")" -eq 150 ]'
-n=$(others other "$at")
+n=$(beside other "$at")
 ok "[ $n -ge 75 ] && [ $n -le 300 ]" "two flooded queues have equal shares ($n beside 150)"
 
 at=$(lines)
