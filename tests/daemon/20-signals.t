@@ -6,11 +6,12 @@
 
 redis_start --appendonly no
 handler work <<'H'
+case $RQD_ID in deaf*) trap '' TERM ;; esac
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/began"
 case $RQD_ID in
 long*) sleep 600 ;;
 half*) until [ -e "$T/finish" ]; do sleep 0.1; done ;;
-deaf*) trap '' TERM; sleep 600; sleep 600 ;;
+deaf*) sleep 600; sleep 600 ;;
 esac
 echo "$RQD_ID" >>"$T/ended"
 H
@@ -28,7 +29,7 @@ timed_end() {	# milliseconds since $start
 }
 
 # -- TERM: running handlers finish ---------------------------------------------------
-conf 20s >"$T/start"
+conf 60s >"$T/start"
 rqd_start <"$T/start"
 push half-1
 began half-1
@@ -41,13 +42,13 @@ start=$(msec)
 touch "$T/finish"
 timed_end
 is "$STATUS" 0 'SIGTERM: exit 0'
-ok "[ $took -le $((10000 * SLOW)) ]" "as soon as the handlers have finished ($took ms)"
+ok "[ $took -le 50000 ]" "as soon as the handlers have finished ($took ms)"
 is "$(sort "$T/ended" | tr '\n' ' ')" 'half-1 half-2 ' 'they did finish'
 is "$(log_count 'event=acked')" 2 'and were acked'
 is "$(r llen q)" 1 'no more was popped'
 like "$(log_lines 'event=draining')" . 'the log says draining'
 like "$(log_lines 'event=stopped')" . 'and stopped'
-like "$(cat "$T/rqd.notify")" '^STOPPING=1' 'systemd is told'
+wait_ok 20 'grep -q "^STOPPING=1" "$T/rqd.notify"' 'systemd is told'
 
 # -- TERM: drain_timeout, and the messages go back --------------------------------------
 : >"$T/began"
@@ -61,13 +62,13 @@ start=$(msec)
 rqd_signal TERM
 timed_end
 is "$STATUS" 0 'SIGTERM with handlers that do not end: exit 0'
-ok "[ $took -ge 700 ] && [ $took -le $((10000 * SLOW)) ]" "after drain_timeout and kill_grace ($took ms)"
+ok "[ $took -ge 700 ] && [ $took -le $((50000 * SLOW)) ]" "after drain_timeout and kill_grace ($took ms)"
 is "$(log_count 'event=returned queue=q id=(long|deaf)-1 .*reason=drain')" 2 'both messages were given back'
 is "$(r zcard qBACKUP)" 0 'nobody owns them'
 is "$(r zcard qRETRY)" 2 'they are due'
 : >"$T/began"
 push waits
-conf 20s >"$T/start"
+conf 60s >"$T/start"
 rqd_start <"$T/start"
 began long-1
 began deaf-1
@@ -81,13 +82,13 @@ log_wait 15 event=draining 3
 rqd_signal TERM
 timed_end
 is "$STATUS" 0 'a second SIGTERM: exit 0'
-ok "[ $took -le $((10000 * SLOW)) ]" "without waiting for drain_timeout ($took ms)"
+ok "[ $took -le 50000 ]" "without waiting for drain_timeout ($took ms)"
 is "$(r zcard qRETRY)" 2 'the messages were given back again'
 r del qRETRY qCONTEXT qDELIVERY >/dev/null
 
 # -- TERM three times ----------------------------------------------------------------
 : >"$T/began"
-conf 20s | sed 's/kill_grace = 1s/kill_grace = 60s/' >"$T/start"
+conf 60s | sed 's/kill_grace = 1s/kill_grace = 60s/' >"$T/start"
 rqd_start <"$T/start"
 push deaf-2
 began deaf-2
@@ -95,11 +96,13 @@ draining=$(log_count event=draining)
 rqd_signal TERM
 log_wait 15 event=draining $((draining + 1))
 rqd_signal TERM
+# Two that are pending together are one.
+wait_for 20 'grep -q "^ShdPnd:.0*$" "/proc/$(pid_of)/status"'
 start=$(msec)
 rqd_signal TERM
 timed_end
 is "$STATUS" 0 'a third SIGTERM: exit 0'
-ok "[ $took -le $((10000 * SLOW)) ]" "without waiting for kill_grace ($took ms)"
+ok "[ $took -le 50000 ]" "without waiting for kill_grace ($took ms)"
 is "$(r zcard qRETRY)" 1 'the message was given back'
 r del qRETRY qCONTEXT qDELIVERY >/dev/null
 
@@ -154,8 +157,9 @@ for _round in 1 2 3 4 5; do
 drain_timeout = 0
 queue "fast" { command = {"$T/quick"}  mode = "persistent"  framing = "line" }
 C
+	acked=$(log_count 'event=acked queue=fast' none)
 	seq 1 3000 | ctl push -l fast >/dev/null
-	log_wait 10 'event=acked queue=fast' 100 none
+	log_wait 10 'event=acked queue=fast' $((acked + 100)) none
 	rqd_signal TERM none
 	rqd_wait none
 	is "$(r zcard fastBACKUP)" 0 'drain_timeout = 0: nothing is left to its lease'

@@ -13,6 +13,7 @@ flock -n 9 || echo "$RQD_ID" >>"$T/overlap"
 echo "$$ $RQD_ID $RQD_ATTEMPT" >>"$T/began"
 if [ "$RQD_ID" = 3 ]; then (trap '' TERM; sleep 77.77 & wait; sleep 77.77) & fi
 sleep 0.4
+while [ "$RQD_ID" -gt 4 ] && [ -e "$T/hold" ]; do sleep 0.2; done
 echo "$RQD_ID" >>"$T/done"
 H
 conf() {
@@ -25,10 +26,11 @@ queue "q" {
 C
 }
 n=24
+touch "$T/hold"
 for i in $(seq $n); do r lpush q "{\"id\":$i}" >/dev/null; done
 conf >"$T/start"
 rqd_start <"$T/start"
-wait_for 20 '[ "$(wc -l <"$T/began")" -ge 7 ]'
+wait_for 20 '[ "$(wc -l <"$T/began")" -ge 7 ] && [ "$(log_count event=acked)" -ge 3 ]'
 rqd_kill9
 log_lines event=acked | log_field id | sort >"$T/acked"
 start=$(msec)
@@ -39,6 +41,7 @@ note "its handlers were gone after $ended ms"
 ok '[ -z "$(handlers)" ]' 'no handler either'
 in_hand=$(r zcard qBACKUP)
 ok "[ $in_hand -ge 1 ] && [ $in_hand -le 4 ]" "messages were in hand ($in_hand)"
+rm "$T/hold"
 
 conf >"$T/start"
 rqd_start <"$T/start"

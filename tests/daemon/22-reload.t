@@ -48,8 +48,7 @@ ok '! log_lines "event=(acked|retry|returned|stale) queue=stays id=slow" >/dev/n
 rm "$T/hold"
 ok 'log_wait 10 "event=acked queue=stays id=slow "' 'and is acked'
 is "$(grep -c slow "$T/ran")" 1 'it ran once'
-wait_for 15 'grep -q "^RELOADING=1" "$T/rqd.notify"'
-ok 'grep -q "^RELOADING=1" "$T/rqd.notify" && [ "$(grep -c "^READY=1" "$T/rqd.notify")" -ge 2 ]' 'systemd is told'
+wait_ok 15 'grep -q "^RELOADING=1" "$T/rqd.notify" && [ "$(grep -c "^READY=1" "$T/rqd.notify")" -ge 2 ]' 'systemd is told'
 
 # -- bad ones --------------------------------------------------------------------
 cp "$T/rqd.conf" "$T/good.conf"
@@ -58,6 +57,7 @@ queue "stays" { command = {"$T/old"} concurrency = -1 }
 queue "worse" { command = {"$T/old"} no_such_option = 1 }
 C
 ok 'log_wait 10 event=reload_failed' 'a bad file is refused'
+log_wait 10 event=reload_failed 2
 lines=$(log_lines 'event=reload_failed')
 like "$lines" "rqd.conf:[0-9]+: .*concurrency" 'the error is logged with file and line'
 like "$lines" "rqd.conf:[0-9]+: .*no_such_option" 'and the next one too'

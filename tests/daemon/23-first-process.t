@@ -42,6 +42,7 @@ is "$(awk '/^NSpid:/ { print $NF }' "/proc/$first/status")" 1 'rqd is process 1'
 
 for i in 1 2 3 4 5 6 7 8; do r lpush orders "m$i" >/dev/null; done
 wait_ok 10 '[ "$(r exists ordersBACKUP orders)" = 0 ]' 'messages are handled'
+wait_for 10 'grep -q acked "$T/log"'
 like "$(grep acked "$T/log" | head -n 1)" '^\{"ts":.*"event":"acked","queue":"orders"' 'the log is JSON'
 wait_ok 10 '! pgrep -P "$first" >/dev/null || [ -z "$(ps -o stat= --ppid "$first" | grep Z)" ]' \
     'orphans are reaped: no zombie'
