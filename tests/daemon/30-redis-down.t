@@ -26,7 +26,7 @@ rm "$T/hold"	# the handlers end while there is nobody to tell
 sleep 1
 ok '[ "$(log_count event=redis_down)" -le 2 ]' 'once for each cause'
 is "$(log_count 'event=(acked|dead|retry)')" 0 'no result is claimed that was not delivered'
-like "$(tail -n 5 "$T/rqd.notify")" 'STATUS=.*Redis down' 'systemd sees it'
+wait_ok 10 'tail -n 5 "$T/rqd.notify" | grep -q "STATUS=.*Redis down"' 'systemd sees it'
 
 redis_start $aof
 ok 'log_wait 20 event=redis_up 2' 'it reconnects'
@@ -63,7 +63,7 @@ wait_for 10 'grep -q late "$T/ran"'
 redis_stop TERM
 rqd_signal TERM
 rm "$T/hold"
-rqd_wait '' 30
+rqd_wait
 is "$STATUS" 0 'SIGTERM without Redis: exit 0 all the same'
 like "$(log_lines 'level=warn event=warning warning=')" 'gave up waiting for Redis' 'the log says that it has waited in vain'
 like "$(log_lines 'level=warn event=warning queue=q id=late ')" 'could not be delivered.* result=acked' 'and for which result'

@@ -30,23 +30,27 @@ echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
 while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.2; done
 exit 0
 H
-conf() {
+conf() {	# [FOREIGN_TIMEOUT]
 	cat <<C
-queue "q" { command = {"$T/work"} lease = 6s foreign_timeout = 2s concurrency = 2 }
+queue "q" { command = {"$T/work"} lease = 6s foreign_timeout = ${1:-2s} concurrency = 2 }
 C
 }
 
 # -- side by side -----------------------------------------------------------------
 n=200
 for i in $(seq $n); do echo "{\"id\":$i}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
-conf >"$T/start"
+foreign() {	# COUNT
+	for i in $(seq "$1"); do
+		id=$(foreign_pop q)
+		[ -n "$id" ] || break
+		echo "$id" >>"$T/foreign"
+		foreign_ack q "$id"
+	done
+}
+foreign 1	# rqd may be faster with all others
+conf 1m >"$T/start"
 rqd_start <"$T/start"
-for i in $(seq 40); do
-	id=$(foreign_pop q)
-	[ -n "$id" ] || break
-	echo "$id" >>"$T/foreign"
-	foreign_ack q "$id"
-done
+foreign 40
 wait_for 20 '[ "$(cat "$T/ran" "$T/foreign" | wc -l)" -ge $n ]'
 note "the other consumer had $(wc -l <"$T/foreign") of $n"
 is "$(cut -d ' ' -f 1 "$T/ran" | cat - "$T/foreign" | sort -n | uniq | wc -l)" $n 'with another consumer every message is handled'

@@ -10,8 +10,8 @@ redis_start
 # The first run waits to be ended, and says then that the message is no use.
 handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
+trap 'echo told >"$T/told"; exit 65' TERM
 if mkdir "$T/first" 2>/dev/null; then
-	trap 'echo told >"$T/told"; exit 65' TERM
 	sleep 600 &
 	wait
 fi

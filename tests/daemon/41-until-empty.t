@@ -12,7 +12,7 @@ echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
 H
 batch() {
 	rqd_run rqd -o "redis.server=unix:$SOCK" --until-empty -j 3 -q q -- "$T/work"
-	rqd_wait '' 30
+	rqd_wait
 }
 batch
 is "$STATUS" 0 'an empty queue: exit 0 at once'
@@ -45,7 +45,7 @@ for way in told polling; do
 queue "$way-$kind" { kind = "$kind" key = "$way-$kind" command = {"$T/work"} concurrency = 3 }
 C
 		rqd_run $kind -c "$T/$way-$kind.conf" --until-empty
-		rqd_wait $kind 30
+		rqd_wait $kind
 		is "$STATUS $(wc -l <"$T/ran")" '0 20' "kind $kind, $way: exit 0 after all messages"
 	done
 done
@@ -64,6 +64,6 @@ queue "slow" { command = {"$T/slow"} }
 C
 for i in 1 2 3; do r lpush slow "{\"id\":$i}" >/dev/null; done
 rqd_run two -c "$T/two.conf" --until-empty
-rqd_wait two 30
+rqd_wait two
 is "$STATUS" 0 'two queues: exit 0'
 is "$(tr '\n' ' ' <"$T/slow.ran")" '1 2 3 ' 'after all messages of both'

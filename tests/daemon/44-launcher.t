@@ -64,6 +64,7 @@ chmod 600 "$T/rqd.conf"
 
 # -- what they may do --------------------------------------------------------------
 log_wait 10 event=ready || fail 'a password_file that only root may read'
+wait_for 10 '[ -n "$(guardian_of "$PID")" ]'
 L=$(launcher_of "$PID") G=$(guardian_of "$PID")
 uid=$(id -u "$MAIN_USER")
 is "$(of "$PID" Uid)" "$uid	$uid	$uid	$uid" 'the main process is not root'
@@ -121,7 +122,7 @@ printf 'queue "q" { nonsense = 1 }\n' >>"$T/rqd.conf"
 rqd_signal HUP
 wait_ok 10 'log_count "event=reload_failed.*nonsense" >/dev/null && log_wait 15 "event=reload_failed.*rqd.conf:"' \
     'errors are reported with their place'
-conf >"$T/rqd.conf"
+conf >"$T/rqd.conf.new" && mv "$T/rqd.conf.new" "$T/rqd.conf"
 n=$(log_count event=reloaded)
 for i in 1 2 3; do rqd_signal HUP; done
 wait_ok 10 '[ "$(log_count event=reloaded)" -gt "$n" ]' 'several at once'
@@ -139,7 +140,8 @@ cat >"$T/rqd.conf.more" <<C
 queue "evil" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" concurrency = 8 time_limit = 1s kill_grace = 100ms max_attempts = 1 suspend_after = 0 directory = "$(i=0; while [ $i -lt 300 ]; do printf '/tmp/..'; i=$((i + 1)); done)/" }
 queue "once" { command = {"/bin/sh", "-c", 'read -r n r; read -r m; echo "\$n ok"'} mode = "persistent" user = "$EVIL" group = "$EVIL" framing = "line" suspend_after = 0 }
 C
-{ conf; cat "$T/rqd.conf.more"; } >"$T/rqd.conf"
+# In one step: one of the three signals may not have been heard yet.
+{ conf; cat "$T/rqd.conf.more"; } >"$T/rqd.conf.new" && mv "$T/rqd.conf.new" "$T/rqd.conf"
 QUEUES="$QUEUES evil once"
 n=$(log_count event=reloaded)
 rqd_signal HUP
@@ -162,9 +164,9 @@ while [ $i -lt 20 ]; do
 done
 touch "$T/out/stop"
 is $i 20 "handlers of others run on (the slowest took $slowest ms)"
-ok "[ $slowest -lt $((3000 * SLOW)) ]" 'without a pause'
+ok "[ $slowest -lt $((10000 * SLOW)) ]" 'without a pause'
 ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
-is "$(of "$L" State | cut -c 1)$(of "$PID" State | cut -c 1)" SS 'or stopped'
+unlike "$(of "$L" State; of "$PID" State)" '^[Tt]' 'or stopped'
 starts=$(log_count 'event=handler_started queue=once')
 ok "[ $starts -le 400 ]" "a process that answers once is not started again at once ($starts)"
 r del evil evilRETRY once >/dev/null
@@ -186,6 +188,7 @@ like "$(log_lines 'event=stopped')" 'launcher' 'the log says why'
 
 conf >"$T/text"
 rqd_start second <"$T/text"
+wait_for 10 '[ -n "$(guardian_of "$PID")" ]'
 L=$(launcher_of "$PID") G=$(guardian_of "$PID")
 rm "$T/out/slow"
 r lpush slow 2 >/dev/null

@@ -186,4 +186,5 @@ like "$(get /status)" '"name":"second"' 'and is asked now'
 rqd_kill9 second
 ok '[ -S "$H" ]' 'a killed daemon leaves its socket'
 rqd_run second -c "$T/second.conf"
+log_wait 10 'event=listening' 2 second
 is "$(code /healthz)" 200 'and the next one takes it over'

@@ -29,13 +29,14 @@ command -v python3 >/dev/null || skip_all 'no python3'
 
 INSTANCE=$(log_lines event=started | log_field instance)
 like "$INSTANCE" '^web_one\.[0-9a-z]{10}$' 'an instance: the name, and something unique'
-wait_for 5 '[ -n "$(beat)" ]'
+wait_for 10 '[ -n "$(beat)" ]'
 is "$(r --raw keys 'rqd:daemon:*')" "rqd:daemon:$INSTANCE" 'one daemon, one heartbeat'
-ttl=$(r ttl "rqd:daemon:$INSTANCE")
-ok "[ $ttl -gt 15 ] && [ $ttl -le 30 ]" "with 30 seconds to live ($ttl)"
-is "$(r --raw zrange rqd:daemons 0 -1)" "$INSTANCE" 'it is in the index'
-score=$(r --raw zscore rqd:daemons "$INSTANCE" | cut -d . -f 1)
-ok "[ $(($(date +%s) - score)) -le 20 ]" 'with the time'
+# Both may be older where this test is slow: until the next one.
+ttl() { _ttl=$(r ttl "rqd:daemon:$INSTANCE"); [ "$_ttl" -gt 15 ] && [ "$_ttl" -le 30 ]; }
+wait_ok 10 ttl 'with 30 seconds to live'
+wait_ok 10 '[ "$(r --raw zrange rqd:daemons 0 -1)" = "$INSTANCE" ]' 'it is in the index'
+age() { echo $(($(date +%s) - $(r --raw zscore rqd:daemons "$INSTANCE" | cut -d . -f 1))); }
+wait_ok 10 '[ "$(age)" -le 20 ]' 'with the time'
 is "$(value instance name pid max_handlers)" "$INSTANCE,web one,$PID,7" 'who it is'
 like "$(value version config)" '^[0-9.]+,[0-9a-f]+$' 'version and configuration'
 is "$(value config)" "$(log_lines event=started | log_field config)" 'the hash that the log has'
@@ -43,14 +44,15 @@ is "$(value queues/q/key queues/q/kind queues/q/concurrency queues/q/lease queue
     'q,ack,3,9.0,running' 'a queue'
 
 # A change of state is reported soon, the number of running handlers with the next beat.
-ctl pause q >/dev/null
-start=$(msec)
-wait_ok 8 '[ "$(value queues/q/state queues/q/blocked)" = paused,paused ]' 'a pause'
-note "after $(($(msec) - start)) ms"
-ctl resume q >/dev/null
-wait_ok 8 '[ "$(value queues/q/state)" = running ]' 'and its end'
+pauses() {
+	ctl pause q >/dev/null
+	wait_for 8 '[ "$(value queues/q/state queues/q/blocked)" = paused,paused ]' || { ctl resume q >/dev/null; return 1; }
+	ctl resume q >/dev/null
+	wait_for 8 '[ "$(value queues/q/state)" = running ]'
+}
+ok 'thrice pauses' 'a pause, and its end'
 r lpush broken x >/dev/null
-wait_ok 8 '[ "$(value queues/broken/state queues/broken/reason)" = suspended,cannot_execute ]' 'a suspension'
+wait_ok 10 '[ "$(value queues/broken/state queues/broken/reason)" = suspended,cannot_execute ]' 'a suspension'
 r lpush q '{"id":"long"}' >/dev/null
 wait_for 10 '[ -e "$T/began" ]'
 wait_ok 15 '[ "$(value queues/q/running queues/q/in_hand/0/id queues/q/in_hand/0/attempt)" = 1,long,1 ]' 'what is in hand'
@@ -61,6 +63,7 @@ wait_ok 15 '[ "$(r --raw zscore rqd:daemons "$INSTANCE")" != "$before" ]' 'it be
 like "$(r client list | sed -n 's/.* name=\([^ ]*\) .*/\1/p' | grep -v '^$' | sort -u | tr '\n' ' ')" "$INSTANCE" 'its connections have its name'
 r zadd rqd:daemons 1 ghost.1 $(($(date +%s) + 7200)) ghost.2 >/dev/null
 wait_ok 15 '[ -z "$(r zscore rqd:daemons ghost.1)" ]' 'one that has not beaten for long leaves the index'
+wait_for 15 '[ -z "$(r zscore rqd:daemons ghost.2)" ]'
 is "$(r zscore rqd:daemons ghost.2)" '' 'and so does one whose last beat is in the future'
 
 touch "$T/release"
