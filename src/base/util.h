@@ -27,7 +27,7 @@
 
 /*
  * Makes room for one more element at the end of an allocated array, counts it, and
- * returns its address.
+ * returns its address.  It may move the array each time: for a few thousand at most.
  */
 #define APPEND(list, n)	((list) = xreallocarray((list), (n) + 1, sizeof(*(list))), &(list)[(n)++])
 

@@ -54,12 +54,14 @@ looking_at(const struct scan *s, const char *text)
 static struct token *
 add(struct scan *s, enum token_type type, const char *start, int line)
 {
-	struct token *t = APPEND(s->tokens->list, s->tokens->n);
+	struct tokens *t = s->tokens;
 
-	*t = (struct token){
+	if ((t->n & (t->n - 1)) == 0)	/* not APPEND(): a file may have a million */
+		t->list = xreallocarray(t->list, t->n > 0 ? t->n * 2 : 1, sizeof(*t->list));
+	t->list[t->n] = (struct token){
 		.type = type, .line = line, .text = xstrndup(start, (size_t)(s->p - start)),
 	};
-	return t;
+	return &t->list[t->n++];
 }
 
 /* Whether the string that ends at p reads as if its quote began another one. */

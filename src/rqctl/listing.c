@@ -32,7 +32,10 @@ table_init(struct table *t, const char *heads)
 void
 table_put(struct table *t, char *text)
 {
-	*APPEND(t->cells, t->ncells) = (struct cell){ text, COLOUR_NONE };
+	if ((t->ncells & (t->ncells - 1)) == 0)	/* not APPEND(): there may be a million */
+		t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
+		    sizeof(t->cells[0]));
+	t->cells[t->ncells++] = (struct cell){ text, COLOUR_NONE };
 }
 
 void
