@@ -16,7 +16,7 @@ H
 : >"$T/ran"
 echo s3cret >"$T/password"
 rqd_start <<C
-redis { server = "unix:$SOCK" timeout = 2s password_file = "$T/password" }
+redis { server = "unix:$SOCK" timeout = 10s password_file = "$T/password" }
 queue "q" { command = {"$T/work"} concurrency = 2 }
 C
 log_wait 10 event=redis_up
