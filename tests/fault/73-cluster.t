@@ -118,7 +118,7 @@ pause_of() {	# QUEUE
 # How much longer than 0.2 s a sleep of 0.2 s took at most, in ms.
 stall() {
 	awk 'NR > 1 && $1 - last > most { most = $1 - last } { last = $1 }
-	    END { printf "%d", most > 0.3 ? (most - 0.2) * 1000 : 0 }' "$T/clock"
+	    END { printf("%d", most > 0.3 ? (most - 0.2) * 1000 : 0) }' "$T/clock"
 }
 
 # Each queue runs five more messages.
