@@ -76,7 +76,7 @@ rqd_start <<C
 queue "acks"    { command = {"$T/picky"} }
 queue "lists"   { command = {"$T/picky"} kind = "list" }
 queue "uniques" { command = {"$T/picky"} kind = "unique" }
-queue "streams" { command = {"$T/picky"} kind = "stream" concurrency = 8 }
+queue "streams" { command = {"$T/picky"} kind = "stream" }
 C
 {
 	for i in $(seq 60); do
@@ -92,12 +92,15 @@ for kind in acks lists uniques; do
 	ok "log_wait 60 'event=acked queue=$kind '" "60 messages that fail do not keep a good one from running ($kind)"
 	ok "[ \"\$(log_count 'event=suspended queue=$kind ')\" -ge 1 ]" 'though they suspend the queue'
 done
-# A stream gives its entries in their order, one a probe: here the good one is near the end of what fails.
+# A stream gives its entries in their order, one a probe: after 1, 2, 4, and then each 5 s.
+# Twenty failures suspend it, so the good one has the second probe, or a later one if retries
+# are due.
 {
-	for i in $(seq 26); do echo "XADD streams * message bad-$i"; done
+	for i in $(seq 21); do echo "XADD streams * message bad-$i"; done
 	echo 'XADD streams * message good'
 } | r >/dev/null
-ok "log_wait 60 'event=acked queue=streams '" 'nor does that of a stream'
+ok "log_wait 90 'event=acked queue=streams '" 'nor does that of a stream'
+is "$(sed '/event=acked queue=streams /q' "$T/rqd.log" | grep -c 'event=suspended queue=streams ')" 1 'which is suspended, too'
 
 # -- and nothing dies of a broken command ----------------------------------------------
 rqd_stop
