@@ -28,7 +28,7 @@ again() { awk '$2 > 1 { print $1 }' "$T/$1.begun" | sort -u | tr '\n' ' '; }
 
 KINDS='garbage long unknown twice stdout stdin silent flood exit status segv'
 redis_start
-# Those that sleep then end by their time limit; on a busy machine others need long, too.
+# Handlers that sleep end by their time limit; on a busy machine others need long, too.
 for k in $KINDS; do
 	case $k in std* | silent) limit=$((8 * SLOW))s ;; *) limit=5m ;; esac
 	echo "queue \"$k\" { command = {\"$PYTHON\", \"$T/work.py\", \"$k\", \"$T\"} time_limit = $limit }"
