@@ -347,7 +347,9 @@ may_be_gone(const struct forgotten *x)
 	}
 	if (last == NULL || last->attempt < x->attempt)
 		return true;
-	until = last->to > 0 ? last->to + LEASE : 1e12;
+	/* Redis has had no result up to then; the daemon would put it back within a lease. */
+	until = last->to > x->at ? last->to : x->at;
+	until = last->to > 0 ? until + LEASE + 0.2 * soak_patience : 1e12;
 	if (explain_struck(CAUSE_KILLED, last, last->from, until) ||
 	    explain_struck(CAUSE_ENDED, last, last->from, until))
 		return true;

@@ -404,6 +404,7 @@ FIXTURE_TEST(test_busy)
 	struct call *c = &f->calls[0];
 	const char *key = "a";
 	redisContext *other;
+	usec_t since = clock_mono();
 	int done = 0;
 
 	add(f, 0, key);
@@ -421,7 +422,8 @@ FIXTURE_TEST(test_busy)
 	redisFree(other);
 	WAIT(&f->h, c->answers == 1);
 	probe_later(f, SEC);
-	assert_int_equal(f->ons, 1);
+	if (clock_mono() - since < 9 * SEC)	/* else the machine stood still */
+		assert_int_equal(f->ons, 1);
 	probe_later(f, 10 * SEC);
 	WAIT(&f->h, f->ons == 2);
 	arm(f, key);
