@@ -72,7 +72,7 @@ FIXTURE_TEST(test_large_reply)
 	usec_t begin;
 
 	server_do(&f->s, "SETRANGE large %d x", LARGE - 1);
-	start_link(f, 0, 8192, 300 * MSEC);
+	start_link(f, 0, 8192, 1500 * MSEC);
 	begin = clock_mono();
 	conn_words(f->h.conn, call_answered, &c[0], "GET", "large", NULL);
 	conn_words(f->h.conn, call_answered, &c[1], "PING", NULL);
@@ -93,7 +93,7 @@ FIXTURE_TEST(test_large_request)
 	usec_t begin;
 
 	memset(large, 'x', LARGE);
-	start_link(f, 8192, 0, 300 * MSEC);
+	start_link(f, 8192, 0, 1500 * MSEC);
 	begin = clock_mono();
 	call_command(f->h.conn, call_answered, &c[0], 3, argv, argvlen);
 	conn_words(f->h.conn, call_answered, &c[1], "STRLEN", "large", NULL);
