@@ -51,21 +51,30 @@ like "$(log_lines 'event=stopped')" . 'and stopped'
 wait_ok 20 'grep -q "^STOPPING=1" "$T/rqd.notify"' 'systemd is told'
 
 # -- TERM: drain_timeout, and the messages go back --------------------------------------
-: >"$T/began"
-conf 700ms >"$T/start"
-rqd_start <"$T/start"
-push long-1
-push deaf-1
-began long-1
-began deaf-1
-start=$(msec)
-rqd_signal TERM
-timed_end
+# Redis has 1.5 s to confirm that.  A machine may stand still for so long.
+given_back() { [ "$(r zcard qRETRY)" -eq 2 ]; }
+out_of_time() {
+	r del q qBACKUP qRETRY qCONTEXT qDELIVERY >/dev/null
+	: >"$T/began"
+	conf 700ms >"$T/start"
+	rqd_start <"$T/start"
+	push long-1
+	push deaf-1
+	began long-1
+	began deaf-1
+	start=$(msec)
+	returned=$(log_count "$RETURNED")
+	rqd_signal TERM
+	timed_end
+	given_back
+}
+RETURNED='event=returned queue=q id=(long|deaf)-1 .*reason=drain'
+thrice out_of_time
 is "$STATUS" 0 'SIGTERM with handlers that do not end: exit 0'
 ok "[ $took -ge 700 ] && [ $took -le $((50000 * SLOW)) ]" "after drain_timeout and kill_grace ($took ms)"
-is "$(log_count 'event=returned queue=q id=(long|deaf)-1 .*reason=drain')" 2 'both messages were given back'
+is "$(($(log_count "$RETURNED") - returned))" 2 'both messages were given back'
 is "$(r zcard qBACKUP)" 0 'nobody owns them'
-is "$(r zcard qRETRY)" 2 'they are due'
+ok given_back 'they are due'
 : >"$T/began"
 push waits
 conf 60s >"$T/start"
@@ -76,14 +85,23 @@ is "$(sort "$T/began" | tr '\n' ' ')" 'deaf-1 1 long-1 1 ' 'and run again before
 r del q >/dev/null
 
 # -- TERM twice ----------------------------------------------------------------------
-start=$(msec)
-rqd_signal TERM
-log_wait 15 event=draining 3
-rqd_signal TERM
-timed_end
+term_twice() {
+	is_child "$(pid_of)" || {
+		rqd_start <"$T/start"
+		wait_for 10 '[ "$(r zcard qBACKUP)" -eq 2 ]'
+	}
+	draining=$(log_count event=draining)
+	start=$(msec)
+	rqd_signal TERM
+	log_wait 15 event=draining $((draining + 1))
+	rqd_signal TERM
+	timed_end
+	given_back
+}
+thrice term_twice
 is "$STATUS" 0 'a second SIGTERM: exit 0'
 ok "[ $took -le 50000 ]" "without waiting for drain_timeout ($took ms)"
-is "$(r zcard qRETRY)" 2 'the messages were given back again'
+ok given_back 'the messages were given back again'
 r del qRETRY qCONTEXT qDELIVERY >/dev/null
 
 # -- TERM three times ----------------------------------------------------------------

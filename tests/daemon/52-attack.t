@@ -119,7 +119,7 @@ note "turns of the loop: $(turns 1), the longest $(turns 2) us; with waits for a
 ok '[ "$(turns 1)" -gt $MESSAGES ]' 'turns were measured'
 # A busy machine's processor may be slow for one turn; a loop that waits for a handler is so in many.
 ok "[ $(turns 4) -le 3 ]" "the loop turns in less than 20 ms (but for $(turns 4) turns)"
-ok "[ $(turns 2) -lt 100000 ]" "and in less than 100 ms always ($(turns 2) us)"
+ok "[ $(turns 2) -lt 500000 ]" "and in less than half a second always ($(turns 2) us)"
 ok "[ $(at 99) -lt 10000000 ]" 'no message waits for the attacker'
 ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
 unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$L/status" "/proc/$G/status")" '[Tt] \(' 'or stopped'

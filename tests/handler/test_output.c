@@ -193,11 +193,11 @@ FIXTURE_TEST(later_lines_are_not)
 	pid_t pid;
 
 	t.q->leftovers = LEFTOVERS_KEEP;
-	SH("(printf part; sleep 2; echo too late; exec sleep 60) & echo $! >&2; exit 0");
+	SH("(printf part; sleep 4; echo too late; exec sleep 60) & echo $! >&2; exit 0");
 	g = run("");
 	pid = atoi(output(2));
 	assert_true(pid > 1);
-	turn_for(2500 * MSEC);
+	turn_for(4500 * MSEC);
 	assert_null(strstr(output(1), "too late"));
 	assert_non_null(strstr(output(1), "part\n"));
 	(void)kill(pid, SIGKILL);

@@ -431,9 +431,9 @@ FIXTURE_TEST(test_reconfigure_lease)
 	push("{\"id\":1}");
 	box_start(&box, 2);
 	WAIT(&box, box.n == 1);
-	box.cfg->lease = 3 * SEC;
+	box.cfg->lease = unit_time(3 * SEC);
 	queue_reconfigure(box.queue, box.config, box.cfg);
-	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
+	for (end = clock_mono() + unit_time(5 * SEC); clock_mono() < end;) {
 		box_turn(&box, 100 * MSEC);
 		queue_tick(box.queue);
 	}

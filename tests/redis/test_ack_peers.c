@@ -20,7 +20,7 @@ FIXTURE_TEST(test_expiry)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	two_boxes(other, 1, 600 * MSEC);
+	two_boxes(other, 1, unit_time(600 * MSEC));
 	queue_tick(other->queue);
 	WAIT(other, other->n == 1);
 	assert_int_equal(other->requeued, 1);
@@ -40,7 +40,7 @@ FIXTURE_TEST(test_taken_back)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	two_boxes(other, 0, 600 * MSEC);
+	two_boxes(other, 0, unit_time(600 * MSEC));
 	queue_tick(other->queue);
 	WAIT(other, other->requeued == 1);
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
@@ -58,8 +58,8 @@ FIXTURE_TEST(test_renewal)
 	struct box *other = xcalloc(1, sizeof(*other));
 	usec_t end;
 
-	two_boxes(other, 1, 1500 * MSEC);
-	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
+	two_boxes(other, 1, unit_time(1500 * MSEC));
+	for (end = clock_mono() + unit_time(5 * SEC); clock_mono() < end;) {
 		box_turn(&box, 20 * MSEC);
 		box_turn(other, 20 * MSEC);
 		queue_tick(other->queue);
@@ -106,7 +106,7 @@ FIXTURE_TEST(test_gone)
 	    VERDICT_ACK };
 	unsigned i;
 
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	box.cfg->concurrency = ARRAY_LEN(ops) + 1;
 	for (i = 0; i <= ARRAY_LEN(ops); i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
@@ -228,7 +228,7 @@ FIXTURE_TEST(test_cancelled)
 	int k;
 
 	box.on_settled = note_op;
-	box.cfg->lease = 6 * SEC;
+	box.cfg->lease = unit_time(6 * SEC);
 	box_start(&box, 1);
 	for (k = 0; k < 2; k++) {
 		push("{\"id\":1}");
@@ -240,7 +240,7 @@ FIXTURE_TEST(test_cancelled)
 		if (k == 0)
 			queue_renew(box.queue);
 		WAIT(&box, box.cancels == (unsigned)k + 1);
-		assert_true(clock_mono() - start < (k == 0 ? 1800 * MSEC : 10 * SEC));
+		assert_true(clock_mono() - start < unit_time(k == 0 ? 1800 * MSEC : 10 * SEC));
 		box_turn(&box, 1200 * MSEC);
 		assert_int_equal(box.cancels, k + 1);
 		assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
@@ -284,7 +284,7 @@ FIXTURE_TEST(test_cancelled_expired)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	two_boxes(other, 1, 600 * MSEC);
+	two_boxes(other, 1, unit_time(600 * MSEC));
 	cancel(box.msgs[0], "dead");
 	queue_tick(other->queue);
 	WAIT(other, other->n == 1);

@@ -109,7 +109,7 @@ FIXTURE_TEST(test_renamed)
 /* Another message has got the tag of one that Redis has lost. */
 FIXTURE_TEST(test_usurped)
 {
-	box.cfg->lease = 300 * MSEC;
+	box.cfg->lease = unit_time(300 * MSEC);
 	push("{\"id\":1}");
 	box_take(&box, 1);
 	server_kill(&server);
@@ -118,7 +118,7 @@ FIXTURE_TEST(test_usurped)
 	server_do(&server, "HSET ordersCONTEXT 1 other");
 	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
 	WAIT(&box, box.ups == 2);
-	box_turn(&box, 500 * MSEC);
+	box_turn(&box, unit_time(500 * MSEC));
 	assert_int_equal(box.losts, 0);
 	box_set_slots(&box, 0);
 	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
@@ -130,7 +130,7 @@ FIXTURE_TEST(test_usurped)
 /* So it can be without a reconnect, which nothing but the payload tells. */
 FIXTURE_TEST(test_usurped_after_flushall)
 {
-	box.cfg->lease = 300 * MSEC;
+	box.cfg->lease = unit_time(300 * MSEC);
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	box_take(&box, 2);
@@ -140,7 +140,7 @@ FIXTURE_TEST(test_usurped_after_flushall)
 		server_do(&server, "HSET ordersCONTEXT %d other", i);
 		server_do(&server, "HSET ordersDELIVERY %d %s", i, "0 0 b.1.1 1.5 1");
 	}
-	box_turn(&box, 500 * MSEC);
+	box_turn(&box, unit_time(500 * MSEC));
 	assert_int_equal(box.losts, 0);
 	box_set_slots(&box, 0);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);

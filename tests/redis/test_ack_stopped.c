@@ -10,10 +10,10 @@ start_two(void)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	box_start(&box, 1);
 	box_init(other, &server, "b");
-	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
+	other->cfg->lease = other->cfg->foreign_timeout = unit_time(900 * MSEC);
 	box_start(other, 0);
 	return other;
 }
@@ -27,12 +27,12 @@ FIXTURE_TEST(test_renewed_while_popping)
 	struct box *other = start_two();
 	unsigned i;
 
-	box_turn(&box, 300 * MSEC);
+	box_turn(&box, unit_time(300 * MSEC));
 	box_deafen(&box);
 	push("{\"id\":1}");
 	for (i = 0; i < 60; i++) {
-		box_turn(&box, 20 * MSEC);
-		box_turn(other, 20 * MSEC);
+		box_turn(&box, unit_time(20 * MSEC));
+		box_turn(other, unit_time(20 * MSEC));
 		if (i % 5 == 0)
 			queue_tick(other->queue);
 	}
@@ -63,7 +63,7 @@ FIXTURE_TEST(test_stopped_before_the_reply)
 	}
 	assert_int_equal(box.delivered, 0);
 	box_set_slots(other, 1);
-	for (i = 0; i < 500 && other->n == 0; i++) {
+	for (i = 0; i < 2000 && other->n == 0; i++) {
 		box_turn(other, 20 * MSEC);
 		if (i % 5 == 0)
 			queue_tick(other->queue);
@@ -100,13 +100,13 @@ static void
 stop_before_the_reply(void)
 {
 	pop_without_the_reply();
-	usleep(800000);
+	usleep((useconds_t)unit_time(800 * MSEC));
 }
 
 /* A message that is renewed before it is handed out has a slot: no other is popped into it. */
 FIXTURE_TEST(test_stopped_pops_no_more)
 {
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	box_start(&box, 1);
 	push("{\"id\":1}");
 	push("{\"id\":2}");
@@ -124,7 +124,7 @@ FIXTURE_TEST(test_stopped_pops_no_more)
 /* Redis has lost it meanwhile: the copy goes back, and runs. */
 FIXTURE_TEST(test_stopped_and_lost)
 {
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	box_start(&box, 1);
 	push("{\"id\":1}");
 	stop_before_the_reply();
@@ -139,7 +139,7 @@ FIXTURE_TEST(test_stopped_and_lost)
 /* And another message has its tag. */
 FIXTURE_TEST(test_stopped_and_usurped)
 {
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	box_start(&box, 1);
 	push("{\"id\":1}");
 	stop_before_the_reply();
@@ -224,7 +224,7 @@ FIXTURE_TEST(test_deferred_and_the_reply_lost)
 /* The engine wants nothing for longer than a renewal: other daemons may have it. */
 FIXTURE_TEST(test_deferred_and_not_wanted)
 {
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = unit_time(900 * MSEC);
 	defer_a_fetch();
 	box_set_slots(&box, 0);
 	WAIT(&box, server_int(&server, "ZCARD ordersRETRY") == 1);

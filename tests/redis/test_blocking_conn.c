@@ -273,7 +273,8 @@ FIXTURE_TEST(test_large)
 {
 	enum { LARGE = 1024 * 1024 };
 	struct fixture *f = *state;
-	struct blocking_conn *c = open_link(f, 8192, 8192, 1500 * MSEC);
+	size_t slow = (size_t)(8192 / unit_time(1));
+	struct blocking_conn *c = open_link(f, slow, slow, unit_time(1500 * MSEC));
 	char *large = xcalloc(1, LARGE);
 	const char *argv[] = { "SET", "large", large };
 	struct redisReply *r;

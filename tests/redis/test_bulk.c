@@ -27,11 +27,13 @@ teardown(void **state)
 
 #define QUEUE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-/* The box is at the other end of a link of 1 MB/s. */
+/* The box is at the other end of a link of 1 MB/s, or of a quarter of that in the long form. */
 static void
 by_link(void)
 {
-	link_start(&slow, server.path, 20480, 20480, 20);
+	size_t bytes = (size_t)(20480 / unit_time(1));
+
+	link_start(&slow, server.path, bytes, bytes, 20);
 	free(box.config->redis.servers[0]);
 	box.config->redis.servers[0] = xstrdup(slow.uri);
 }
@@ -68,8 +70,8 @@ QUEUE_TEST(test_slow)
 	usec_t begin;
 
 	by_link();
-	box.config->redis.timeout = SEC;
-	box.cfg->lease = box.cfg->foreign_timeout = 3 * SEC;
+	box.config->redis.timeout = unit_time(SEC);
+	box.cfg->lease = box.cfg->foreign_timeout = unit_time(3 * SEC);
 	box_start(&box, 0);
 	push_large('a', LARGE);
 	for (unsigned i = 0; i < 20; i++)
@@ -83,7 +85,7 @@ QUEUE_TEST(test_slow)
 	}
 	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
 	WAIT(&box, box.n == 1);
-	assert_true(clock_mono() - begin > 1500 * MSEC);
+	assert_true(clock_mono() - begin > unit_time(1500 * MSEC));
 	assert_large(box.msgs[0], 'a', LARGE);
 	assert_int_equal(box.msgs[0]->crashes, 0);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);

@@ -251,13 +251,13 @@ FIXTURE_TEST(test_window_silence)
 	usec_t before;
 
 	harness_connect(&f->h);
-	conn_set_silence_max(f->h.conn, SEC);
+	conn_set_silence_max(f->h.conn, unit_time(SEC));
 	before = since(f);
 	/* PINGs keep it going */
-	harness_turn(&f->h, 2500 * MSEC);
+	harness_turn(&f->h, unit_time(2500 * MSEC));
 	assert_int_equal(since(f), before);
 	server_signal(&f->s, SIGSTOP);
-	harness_turn(&f->h, 1500 * MSEC);
+	harness_turn(&f->h, unit_time(1500 * MSEC));
 	assert_true(since(f) > before);
 	server_signal(&f->s, SIGCONT);
 	ping(f, 0);

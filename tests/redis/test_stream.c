@@ -102,7 +102,7 @@ QUEUE_TEST(test_idle)
 /* Other consumers come and go: reading is no news, claiming is. */
 QUEUE_TEST(test_claimed)
 {
-	box.cfg->lease = 300 * MSEC;
+	box.cfg->lease = unit_time(300 * MSEC);
 	box_start(&box, 1);
 	server_do(&server, "XADD orders 7-1 message x");
 	WAIT(&box, box.n == 1);
@@ -118,12 +118,12 @@ QUEUE_TEST(test_renewal)
 {
 	int i;
 
-	box.cfg->lease = 300 * MSEC;
+	box.cfg->lease = unit_time(300 * MSEC);
 	box_start(&box, 1);
 	add(1);
 	WAIT(&box, box.n == 1);
 	for (i = 0; i < 10; i++) {
-		box_turn(&box, 100 * MSEC);
+		box_turn(&box, unit_time(100 * MSEC));
 		queue_tick(box.queue);
 	}
 	assert_int_equal(box.requeued, 0);

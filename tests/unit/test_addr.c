@@ -137,7 +137,7 @@ answered(char (*found)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *a
 static void
 resolve(struct answer *a, const char *host)
 {
-	usec_t end = clock_mono() + 20 * SEC;
+	usec_t end = clock_mono() + 60 * SEC;
 
 	*a = (struct answer){ .loop = a->loop };
 	assert_non_null(addr_resolve(a->loop, host, answered, a));

@@ -9,7 +9,7 @@
 #include "loop/child.h"
 #include "loop/loop.h"
 
-#define PATIENCE	(20 * SEC)
+#define PATIENCE	(60 * SEC)
 
 struct watched {
 	struct child		child;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 
 static uint64_t unit_state;
@@ -59,6 +60,16 @@ static inline int
 unit_rounds(int n)
 {
 	return getenv("RQD_TEST_LONG") != NULL ? n : n / 4;
+}
+
+/*
+ * The time for what a machine that stands still for a moment may break: four times as long
+ * in the long form of ./check.
+ */
+static inline usec_t
+unit_time(usec_t time)
+{
+	return getenv("RQD_TEST_LONG") != NULL ? 4 * time : time;
 }
 
 /* -- the tests of a program ----------------------------------------------------- */
