@@ -6,7 +6,16 @@
 BUILD_PACKAGES='gcc libc6-dev make automake autoconf autoconf-archive pkg-config
 libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev libseccomp-dev redis-server'
 
-JOBS=$(nproc 2>/dev/null || echo 2)
+# How many processes may run at once: a container may have less of them than nproc sees.
+processors() {
+	n=$(nproc 2>/dev/null || echo 2)
+	read -r quota period <"${1:-/sys/fs/cgroup/cpu.max}" && [ "$quota" != max ] &&
+	    [ $((quota / period)) -lt "$n" ] && n=$((quota / period))
+	[ "$n" -ge 1 ] || n=1
+	echo "$n"
+} 2>/dev/null
+
+JOBS=$(processors)
 refusing=no
 BOLD='' RED='' GREEN='' YELLOW='' CYAN='' PLAIN=''
 if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && [ -z "${NO_COLOR:-}" ]; then
