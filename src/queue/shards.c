@@ -374,7 +374,11 @@ shards_conn_down(struct queue *q)
 static void
 shard_conn_up(const struct conn_server *server, void *arg)
 {
-	queue_conn_up(((struct shard *)arg)->queue, server);
+	struct shard *d = arg;
+
+	queue_conn_up(d->queue, server);
+	/* Its slot may have moved away from a late master, behind which no fetch asked it. */
+	shards_touch(d->all);
 }
 
 static void
