@@ -45,7 +45,8 @@ static const struct {
 	{ "ERR max number of clients", REPLY_DENIED },
 	{ "ERR invalid password", REPLY_DENIED },
 	{ "ERR AUTH", REPLY_DENIED },
-	{ "ERR The user executing the script can't", REPLY_DENIED },	/* Redis 6, 7 */
+	{ "The user executing the script can't", REPLY_DENIED },	/* Redis 6 */
+	{ "ERR The user executing the script can't", REPLY_DENIED },	/* Redis 7 */
 	{ "ERR ACL failure in script", REPLY_DENIED },		/* Redis 8 */
 	{ "ERR Client sent AUTH", REPLY_DENIED },
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
@@ -65,19 +66,24 @@ reply_error_of_text(const char *text)
 	return REPLY_OTHER;
 }
 
-/* The error inside a script, which follows "@user_script: 3: "; otherwise text. */
+/*
+ * The error inside a script, which follows "@user_script: 3: "; otherwise text.  Redis 6
+ * writes that twice before an error of its own, and "-" after it.
+ */
 static const char *
 reply_script_error(const char *text)
 {
-	const char *p = strstr(text, "@user_script:");
+	static const char where[] = "@user_script:";
+	const char *p = strstr(text, where);
 
-	if (p == NULL || strncmp(text, "ERR ", 4) != 0)
+	if (p == NULL || (p != text && strncmp(text, "ERR ", 4) != 0))
 		return text;
-	p += strlen("@user_script:");
-	p += strspn(p, " 0123456789");
-	if (*p++ != ':')
-		return text;
-	p += strspn(p, " -");
+	for (; strncmp(p, where, sizeof(where) - 1) == 0; p += strspn(p, " -")) {
+		p += sizeof(where) - 1;
+		p += strspn(p, " 0123456789");
+		if (*p++ != ':')
+			return text;
+	}
 	return p;
 }
 

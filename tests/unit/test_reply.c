@@ -95,6 +95,16 @@ TEST(test_errors)
 		    "WRONGTYPE Operation against a key", REPLY_WRONGTYPE },
 		{ "ERR Error running script (call to f_0123): @user_script: 12: "
 		    "-READONLY You can't write", REPLY_ELSEWHERE },
+		/* Redis 6.2, as it is printed there */
+		{ "ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: "
+		    "-READONLY You can't write against a read only replica.", REPLY_ELSEWHERE },
+		{ "ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: "
+		    "-OOM command not allowed when used memory > 'maxmemory'.", REPLY_REFUSED },
+		{ "ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: "
+		    "The user executing the script can't run this command or subcommand",
+		    REPLY_DENIED },
+		{ "@user_script: 1: The user executing the script can't access at least one of "
+		    "the keys mentioned in the command arguments", REPLY_DENIED },
 		{ "ERR Error running script (call to f_0123): @user_script:1: nothing",
 		    REPLY_OTHER },
 		{ "ERR a message about @user_script:", REPLY_OTHER },
@@ -115,6 +125,8 @@ TEST(test_cause)
 		    "WRONGTYPE Operation against a key" },
 		{ "-ERR Error running script (call to f_0123): @user_script:1: WRONGTYPE no\r\n",
 		    "WRONGTYPE no" },
+		{ "-ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: "
+		    "-OOM no memory\r\n", "OOM no memory" },
 		{ "-ERR ACL failure in script: User u has no permissions to run the 'ltrim' "
 		    "command "
 		    "script: 0123ab, on @user_script:1.\r\n",
