@@ -1,7 +1,7 @@
 /*
- * For tests of the configuration: a folder of its own, and files in it.  Tests load
- * them by their short names, by default as rqctl would: commands, users and files of
- * this machine do not matter.
+ * Fixture for tests of the configuration.  The program works in a temporary folder, so
+ * tests write files there and load them by short names.  By default they are loaded as
+ * rqctl would load them, without a look at this machine's commands, users and files.
  */
 #pragma once
 
@@ -58,7 +58,7 @@ load_file(const char *file, struct config_report *report)
 	return config_load(&source, report);
 }
 
-/* Loads a file that must have no faults. */
+/* Loads a file that must have no errors. */
 static inline struct config *
 load_good(const char *file)
 {
@@ -97,7 +97,10 @@ slurp(const char *file)
 	return text;
 }
 
-/* The value as -T prints it; of the first queue for SECTION_QUEUE. */
+/*
+ * Returns the option's value as rqd -T prints it; for SECTION_QUEUE that of the first
+ * queue.  The caller frees it.
+ */
 static inline char *
 printed(const struct config *c, enum section section, const char *name)
 {

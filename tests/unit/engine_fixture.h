@@ -13,7 +13,6 @@
 
 #define KEY	"q"
 
-/* A daemon of one queue. */
 struct world {
 	struct loop		*loop;
 	struct dispatcher	*dispatcher;
@@ -131,7 +130,10 @@ push_text(struct world *w, const char *text, usec_t delay)
 	return mem_push(w->store, text, strlen(text), delay);
 }
 
-/* Six of so many end in another way than with status 0. */
+/*
+ * Returns a random end of a handler, less than `longest` after its start.  Each of the six
+ * ends that are not exit status 0 has the chance 1 / of.
+ */
 static inline struct fake_end
 random_end(int of, usec_t longest)
 {

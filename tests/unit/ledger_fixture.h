@@ -18,12 +18,12 @@ ledger_setup(void (*renew)(void *))
 	clock_fake(HOUR, 0);
 	loop = loop_new_simulated();
 	config = xcalloc(1, sizeof(*config));
-	config->refs = 1000000;		/* nobody else frees it */
+	config->refs = 1000000;		/* so many that no message frees it */
 	cfg.lease = LEASE;
 	ledger = ledger_new(loop, LEASE, renew, NULL);
 }
 
-/* Every message has given back its reference. */
+/* Fails if a message still holds its reference to the configuration. */
 static void
 ledger_teardown(void)
 {
@@ -39,7 +39,7 @@ free_payload(char *payload)
 	free(payload);
 }
 
-/* Its id is "tag", its payload "payload". */
+/* Adds a delivery of a message with the tag "tag" and the payload "payload". */
 static struct delivery *
 add(const char *token)
 {

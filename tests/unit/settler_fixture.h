@@ -1,6 +1,6 @@
 /*
- * For tests of the settler: a settler over a ledger.  The test plays its owner and
- * Redis.
+ * Fixture for tests of the settler: a settler over a ledger.  The test does what the
+ * settler's owner would do, and gives the answers that Redis would give.
  */
 #pragma once
 
@@ -99,7 +99,7 @@ next(struct delivery_batch *b)
 	return settler_next(settler, true, false, b);
 }
 
-/* Sends the one call that there must be. */
+/* Takes the next call: it must settle n results, and no other call may follow. */
 static inline struct delivery_batch
 settle(size_t n)
 {
@@ -111,7 +111,11 @@ settle(size_t n)
 	return b;
 }
 
-/* A new result, sent twice where doubt: the first call was lost.  Answers the last. */
+/*
+ * Keeps a result and sends it; doubt: the reply is lost, so it is sent once more.  Gives
+ * `text` as the answer, for which settler_answer() must return `want`.  Returns the
+ * delivery's state after that.
+ */
 static inline enum delivery_state
 answer(enum verdict_op op, bool doubt, const char *text, bool want)
 {

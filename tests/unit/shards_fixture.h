@@ -1,6 +1,6 @@
 /*
- * For tests of queues with shards: a queue of four shards and the key without one, over
- * queues in memory, under a simulated loop.
+ * Fixture for tests of queues with shards: a queue of four shards, and the plain key "q"
+ * that it also reads.  Each key is a queue in memory; the loop is simulated.
  */
 #pragma once
 
@@ -17,8 +17,8 @@
 struct fixture {
 	struct loop	*loop;
 	struct config	*config;
-	struct queue_config *cfg;	/* one of config's */
-	struct queue_config each[KEYS];	/* a copy with the key of a shard */
+	struct queue_config *cfg;	/* config owns it */
+	struct queue_config each[KEYS];	/* for each shard a copy with its key */
 	struct stats	*stats_of[KEYS];
 	struct queue	*part[KEYS];
 	struct mem_store *store[KEYS];
@@ -26,16 +26,16 @@ struct fixture {
 	struct stats	 stats;
 	struct queue	*queue;
 	bool		 busy;		/* inside a call into the queue */
-	/* The callbacks that the engine got. */
+	/* What the callbacks of the engine got, and how often each was called. */
 	struct message	*msgs[MOST];
 	unsigned	 n, asked, got, fetched, readies, settled, closes, paused, unpaused;
 	unsigned	 warnings, refusals, acceptances, empties;
 	enum fetch_status status;
 	char		 cause[100];
 	char		 warning[200];
-	/* The requests to the shards, and the number of messages that each says it holds. */
+	/* Fetches from each shard, the size of the last one, and what held() answers. */
 	unsigned	 fetches[KEYS], asked_of[KEYS], held[KEYS];
-	/* Its master hangs: it answers no fetch; then whether that was deferred. */
+	/* Whether a shard's master hangs and answers no fetch; whether the fetch was deferred. */
 	bool		 hangs[KEYS], deferred[KEYS];
 	unsigned	 unanswered[KEYS];
 };

@@ -192,7 +192,7 @@ FIXTURE_TEST(test_unknown)
 	assert_string_not_equal(a->cause, "");
 }
 
-/* Nothing of a cancelled one is left: no callback, no zombie, no descriptor. */
+/* A cancelled resolve leaves no callback, no zombie and no open descriptor. */
 FIXTURE_TEST(test_cancel)
 {
 	struct answer *a = *state;

@@ -8,7 +8,7 @@
 
 #define MESSAGES	200000
 
-/* A list: message i arrived at stamp[i]; first..end wait. */
+/* The list: message i arrived at stamp[i]; those from first to end - 1 wait. */
 static usec_t	stamp[MESSAGES];
 static int64_t	first, end;
 static usec_t	now;
@@ -59,7 +59,7 @@ truth(void)
 	return first == end ? 0 : clock_seconds(now - stamp[first]);
 }
 
-/* Within 10 s, or 10 % of the truth. */
+/* The estimate may be wrong by 10 s or by 10 % of the true latency, whichever is more. */
 static void
 assert_close(void)
 {
@@ -111,7 +111,7 @@ CURVE_TEST(test_before_the_first_sample)
 	assert_int_equal(arrivals_latency(&curve, now).how, LATENCY_KNOWN);
 }
 
-/* A steady stream, taken slower than it comes. */
+/* Messages arrive steadily, and faster than they are taken: the estimate stays close. */
 CURVE_TEST(test_backlog)
 {
 	int i;
@@ -128,7 +128,7 @@ CURVE_TEST(test_backlog)
 	assert_int_equal(curve.n, ARRIVALS_SAMPLES);
 }
 
-/* Some were cancelled; the others keep their times. */
+/* A few messages are cancelled: the estimate for the others stays close. */
 CURVE_TEST(test_a_few_are_gone)
 {
 	look();
@@ -157,13 +157,13 @@ CURVE_TEST(test_purge)
 	push(100);
 	look();
 	now += 100 * SEC;
-	/* Purged are the oldest, and nobody counts them: so the numbers change. */
+	/* The oldest are purged, and nobody counts them as taken: the other times are unknown. */
 	arrivals_saw(&curve, now, 0, 40);
 	assert_latency(LATENCY_LEAST, 0);
 	now += 30 * SEC;
 	arrivals_saw(&curve, now, 0, 140);
 	assert_latency(LATENCY_LEAST, 30);
-	/* Of an empty list everything is known again. */
+	/* Once the list is empty, the latency is known again. */
 	arrivals_saw(&curve, now, 0, 0);
 	assert_latency(LATENCY_KNOWN, 0);
 	now += 10 * SEC;
@@ -171,7 +171,10 @@ CURVE_TEST(test_purge)
 	assert_latency(LATENCY_KNOWN, 5);
 }
 
-/* An older Redis took over, or it lost its memory, or somebody deleted QSTATS. */
+/*
+ * The count of taken messages falls: a replica with older data took over, Redis lost its
+ * data, or somebody deleted QSTATS.  The samples before that are forgotten.
+ */
 CURVE_TEST(test_lost_memory)
 {
 	look();
@@ -201,7 +204,7 @@ CURVE_TEST(test_others)
 	push(10);
 	look();
 	assert_latency(LATENCY_UNKNOWN, 0);
-	/* Their time is past when all that arrived in it is taken. */
+	/* It is known again when all that arrived until then is taken. */
 	take(100);
 	look();
 	assert_close();
@@ -222,7 +225,10 @@ CURVE_TEST(test_hostile_counts)
 	}
 }
 
-/* Bursts, silence, handlers that hang for hours; a look at each pop, or by the tick alone. */
+/*
+ * Messages come and go at random: bursts, silence, handlers that hang for hours.  Each
+ * tick takes a sample; pops: each pop takes one, too.
+ */
 static void
 live(bool pops, usec_t until)
 {

@@ -1,4 +1,4 @@
-/* Delays that double: bounds, and no overflow anywhere. */
+/* Backoff: delays that double, their bounds, and no overflow. */
 #include "unit.h"
 
 #include "base/backoff.h"
@@ -34,7 +34,7 @@ TEST(test_edges)
 	assert_true(backoff_delay(USEC_MAX / 2 + 1, USEC_MAX, 2, 1) > USEC_MAX / 2);
 }
 
-/* Never less than half of the whole delay, never more than it, nor than max. */
+/* A delay is at least half of the whole delay, and at most the whole delay and max. */
 TEST(test_bounds)
 {
 	int i;

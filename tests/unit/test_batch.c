@@ -22,9 +22,9 @@ ends_as_it_says(struct message *msg, void *arg)
 		return (struct fake_end){ .said = SAID_RETRY, .delay = HOUR };
 	case 'o':		/* this message alone: ok */
 		return (struct fake_end){ .said = SAID_OK };
-	case 'a':		/* N ok after a second, and the run goes on */
+	case 'a':		/* the handler says ok after a second, and goes on running */
 		return (struct fake_end){ .after = USEC_MAX, .ok_after = SEC };
-	case 'l':		/* long */
+	case 'l':		/* takes a minute */
 		return (struct fake_end){ .after = MINUTE };
 	case 'h':		/* hangs */
 		return (struct fake_end){ .after = USEC_MAX };
@@ -49,7 +49,7 @@ push_many(struct world *w, unsigned n)
 		push_text(w, "good", 0);
 }
 
-/* -- which share a run ------------------------------------------------------------- */
+/* -- which messages share a run ------------------------------------------------------ */
 
 TEST(runs_are_counted_and_messages_are_not)
 {
@@ -101,7 +101,7 @@ TEST(what_is_there_runs_at_once_without_batch_wait)
 	world_end(&w);
 }
 
-/* 16 MiB are one batch, or one message larger than that. */
+/* A batch holds at most 16 MiB, or one message that is larger. */
 TEST(a_batch_holds_16_MiB)
 {
 	size_t len = 6 << 20, i;
@@ -208,7 +208,7 @@ TEST(a_reload_while_messages_wait)
 	world_end(&w);
 }
 
-/* A reload that changes nothing of the queue: the batch waits on, and runs as one. */
+/* A reload that does not change the queue: the batch goes on waiting, and runs as one. */
 TEST(a_reload_without_a_change_while_messages_wait)
 {
 	struct config *config = config_new();
@@ -236,7 +236,7 @@ TEST(a_reload_without_a_change_while_messages_wait)
 	world_end(&w);
 }
 
-/* A batch fetched for one slot comes after the reload: no more than one runs at once. */
+/* A batch that was fetched before a reload arrives after it: still only one run at once. */
 TEST(a_reload_while_a_batch_is_fetched)
 {
 	struct config *config = config_new();
@@ -259,7 +259,7 @@ TEST(a_reload_while_a_batch_is_fetched)
 	world_end(&w);
 }
 
-/* An operator pauses the queue: what waits goes back, and is not run until the pause ends. */
+/* An operator pauses the queue: a waiting batch is returned, and runs after the pause. */
 TEST(a_pause_gives_back_what_waits)
 {
 	const struct mem_entry *e;
@@ -286,7 +286,7 @@ TEST(a_pause_gives_back_what_waits)
 	world_end(&w);
 }
 
-/* Redis goes while messages wait: they run in time, and the results are kept. */
+/* The connection ends while a batch waits: it runs in time, and its results are kept. */
 TEST(redis_goes_while_messages_wait)
 {
 	struct world w;
@@ -336,7 +336,7 @@ TEST(one_bad_message_costs_the_others_one_attempt)
 	world_end(&w);
 }
 
-/* New ones do not run together with one that has failed, and do not wait for it. */
+/* New messages do not share a run with one that has failed, and do not wait for it. */
 TEST(a_failed_message_spoils_no_batch_again)
 {
 	const struct mem_entry *e;
@@ -413,7 +413,7 @@ TEST(the_time_limit_is_of_the_run)
 	world_end(&w);
 }
 
-/* Ten messages fail in one run: one failure of twenty. */
+/* Ten messages that fail in one run count as one failure for suspend_after. */
 TEST(suspend_after_counts_runs)
 {
 	struct world w;
@@ -431,7 +431,7 @@ TEST(suspend_after_counts_runs)
 	push_text(&w, "x", 0);
 	loop_run_for(w.loop, 100 * MSEC);
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
-	/* A probe runs alone; the others follow together. */
+	/* The probe is a run of one message; the others follow in batches. */
 	w.fake.largest = 0;
 	push_many(&w, 100);
 	while (w.fake.largest == 0)
@@ -478,7 +478,7 @@ TEST(a_batch_that_cannot_start_costs_no_attempt)
 
 /* -- leases ------------------------------------------------------------------------------ */
 
-/* The run goes on without the message; with its last one it is ended. */
+/* A run goes on when it loses a message; rqd ends it when it has lost the last one. */
 TEST(a_lost_message_does_not_end_the_run)
 {
 	struct mem_entry *a, *b;
@@ -500,7 +500,7 @@ TEST(a_lost_message_does_not_end_the_run)
 	world_end(&w);
 }
 
-/* All that is left of a run was lost, then the last of the others is done. */
+/* One message of a run is lost, the other is acked early: rqd ends the run then. */
 TEST(a_run_ends_with_its_last_message_that_counts)
 {
 	struct mem_entry *lost;
@@ -532,7 +532,10 @@ count_lingering(void *arg, enum log_level level, const char *text, size_t len)
 	lingering += level == LOG_LV_WARN && strstr(text, "its process runs on") != NULL;
 }
 
-/* It keeps its slot, as its time_limit allows, and a tick says so once. */
+/*
+ * A run whose messages are all acked early keeps its slot until its time_limit.  A tick
+ * logs that once.
+ */
 TEST(a_run_may_outlive_its_messages)
 {
 	struct world w;
@@ -605,7 +608,10 @@ hold_now(const struct message *m, pid_t pid UNUSED, const char *progress UNUSED,
 	((struct message *)(uintptr_t)m)->ours_at = clock_boot();
 }
 
-/* The daemon is stopped while it collects: another one may have finished the messages. */
+/*
+ * The daemon stands still while a batch waits, for as long as a lease.  Another daemon may
+ * have finished the messages, so they must not run.
+ */
 TEST(a_lease_that_may_have_ended_begins_no_run)
 {
 	struct mem_entry *a, *b;
@@ -668,7 +674,7 @@ TEST(what_finds_no_slot_is_given_back)
 	w.cfg->backoff = w.cfg->backoff_max = SEC;
 	world_start(&w);
 	loop_run_for(w.loop, 20 * SEC);
-	/* Each has failed once, with the others; now one runs, and nine wait in the queue. */
+	/* All ten failed once, in one run; now one runs, and nine are back in the queue. */
 	assert_int_equal(w.fake.running, 1);
 	assert_int_equal(mem_count(w.store, MEM_LEASED), 1);
 	assert_int_equal(mem_count(w.store, MEM_RETRY), 9);
@@ -678,8 +684,8 @@ TEST(what_finds_no_slot_is_given_back)
 }
 
 /*
- * One run at a time, and each is long: a batch takes no retry that would wait for a run, nor
- * a retry fresh messages.  Both have their turn.
+ * There is one slot, and each run is long.  A pop takes a batch of new messages or one
+ * retry, never both, because the rest would have to wait.  The two take turns.
  */
 TEST(nothing_is_taken_that_finds_no_run)
 {
@@ -714,7 +720,7 @@ TEST(nothing_is_taken_that_finds_no_run)
 	world_end(&w);
 }
 
-/* The daemon dies in the middle: each message's crash counts, and each runs alone then. */
+/* The daemon dies during a run: each message gets a crash counted, and then runs alone. */
 TEST(after_a_crash_each_runs_alone)
 {
 	struct mem_entry *e;
@@ -747,7 +753,7 @@ fails_seldom(struct message *msg UNUSED, void *arg UNUSED)
 	return random_end(40, SEC);
 }
 
-/* In all cases every message is acked or dead in the end, and slots add up. */
+/* With random results every message is acked or dead in the end, and no slot is left taken. */
 TEST(random_batches_finish_everything)
 {
 	unsigned seed = (unsigned)time(NULL);

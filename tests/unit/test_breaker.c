@@ -1,4 +1,4 @@
-/* Suspension, as scenarios: events with their times, and the answers of the breaker. */
+/* The circuit breaker, as scenarios: events with their times, and what it must answer. */
 #include "unit.h"
 
 #include "policy/breaker.h"
@@ -96,7 +96,7 @@ TEST(test_failures_in_a_row)
 		{ FAIL, 4, NONE, CLOSED },
 		{ FAIL, 5, NONE, CLOSED },
 		{ FAIL, 6, BREAKER_SUSPENDED, OPEN(6 + SEC) },
-		/* These had begun before. */
+		/* These runs began before the suspension. */
 		{ FAIL, 7, NONE, OPEN(6 + SEC) },
 		{ TRIP, 8, NONE, OPEN(6 + SEC) },
 		{ UNPROVED, 9, NONE, OPEN(6 + SEC) },
@@ -112,7 +112,7 @@ TEST(test_failures_in_a_row)
 	RUN(3, steps);
 }
 
-/* The longest wait is 5 s where the command fails. */
+/* While the command fails, the delays between probes double up to 5 s. */
 TEST(test_probes_of_failures)
 {
 	static const struct step steps[] = {
@@ -122,13 +122,13 @@ TEST(test_probes_of_failures)
 		{ BEGIN, 101, NONE, PROBING },
 		{ FAIL, 200, BREAKER_STILL, OPEN(200 + 4 * SEC) },
 		{ BEGIN, 201, NONE, PROBING },
-		/* Nothing proved: open again, with the same delay. */
+		/* The probe proved nothing: the same delay again. */
 		{ UNPROVED, 300, NONE, OPEN(300 + 4 * SEC) },
 		{ BEGIN, 301, NONE, PROBING },
 		{ FAIL, 400, BREAKER_STILL, OPEN(400 + 5 * SEC) },
 		{ BEGIN, 401, NONE, PROBING },
 		{ FAIL, 500, BREAKER_STILL, OPEN(500 + 5 * SEC) },
-		/* A probe that found nothing, or a verdict on its message: the next at once. */
+		/* A probe found no message, or judged it dead: the next may follow at once. */
 		{ BEGIN, 501, NONE, PROBING },
 		{ IDLE, 600, NONE, OPEN(600) },
 		{ BEGIN, 601, NONE, PROBING },
@@ -145,7 +145,7 @@ TEST(test_probes_of_failures)
 	RUN(1, steps);
 }
 
-/* 1 min where it cannot be executed. */
+/* While the command cannot be executed, the delays between probes double up to 1 min. */
 TEST(test_probes_of_a_missing_command)
 {
 	static const struct step steps[] = {
@@ -164,7 +164,7 @@ TEST(test_probes_of_a_missing_command)
 		{ TRIP, 600, BREAKER_STILL, OPEN(600 + MINUTE) },
 		{ BEGIN, 601, NONE, PROBING },
 		{ TRIP, 700, BREAKER_STILL, OPEN(700 + MINUTE) },
-		/* It can be executed, and fails: from the start, with the shorter limit. */
+		/* It can be executed now, and fails: delays begin at 1 s again. */
 		{ BEGIN, 701, NONE, PROBING },
 		{ FAIL, 800, BREAKER_STILL, OPEN(800 + SEC) },
 		{ BEGIN, 801, NONE, PROBING },
@@ -181,7 +181,7 @@ TEST(test_probes_of_a_missing_command)
 	RUN(20, steps);
 }
 
-/* Where failures never suspend, one that was executed resumes. */
+/* Without a limit of failures, a probe whose command was executed resumes the queue. */
 TEST(test_failures_without_limit)
 {
 	static const struct step steps[] = {
@@ -194,7 +194,10 @@ TEST(test_failures_without_limit)
 	RUN(0, steps);
 }
 
-/* Pops that Redis refuses; taken again they resume that suspension, and no other. */
+/*
+ * Refused pops suspend the queue, and an accepted one resumes it.  It does not resume a
+ * queue whose command is missing.
+ */
 TEST(test_refused)
 {
 	static const struct step steps[] = {
@@ -221,7 +224,7 @@ TEST(test_refused)
 	RUN(20, steps);
 }
 
-/* Probes take all sorts of messages in turn, over suspensions. */
+/* Probes ask for the four kinds of message in turn, also across suspensions. */
 TEST(test_turns)
 {
 	static const enum turn turns[] = {
@@ -286,7 +289,7 @@ TEST(test_reason)
 	assert_int_equal(b.reason, REASON_FAILING);
 }
 
-/* Weeks of failing probes. */
+/* A million probes fail: the delay stays within its bounds. */
 TEST(test_long)
 {
 	struct breaker b;

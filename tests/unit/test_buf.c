@@ -89,7 +89,7 @@ TEST(test_model)
 	assert_null(b.data);
 }
 
-/* All of a file, behind what is there; up to a bound. */
+/* buf_read() appends a whole file; EFBIG: the file is larger than the bound. */
 TEST(test_read)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 100000 };

@@ -37,7 +37,7 @@ start_loop(void **state UNUSED)
 	return 0;
 }
 
-/* Ends and reaps all processes that a test has left, so that no test sees another's. */
+/* loop_free() ends and reaps all processes that a test has left; fails if one remains. */
 static int
 end_loop(void **state UNUSED)
 {
@@ -47,7 +47,7 @@ end_loop(void **state UNUSED)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, start_loop, end_loop)
 
-/* In the child: waits for nothing but its end, and never outlives the test. */
+/* Call it in the child: it waits until it is killed, at most a minute. */
 static void
 hang(void)
 {
@@ -138,7 +138,7 @@ FIXTURE_TEST(test_codes)
 		assert_int_equal(w[i].calls, 1);
 }
 
-/* Dead before anybody watches, with no SIGCHLD to come. */
+/* A child that exited before child_watch() is reported, although no SIGCHLD comes. */
 FIXTURE_TEST(test_already_exited)
 {
 	static struct watched w;
@@ -155,7 +155,7 @@ FIXTURE_TEST(test_already_exited)
 	assert_int_equal(w.result.code, 7);
 }
 
-/* Many at once, in any order: each is told once, and gets its own status. */
+/* Many children exit at once: each exit is reported once, with the child's own status. */
 FIXTURE_TEST(test_many)
 {
 	enum { MANY = 300 };
@@ -178,7 +178,7 @@ FIXTURE_TEST(test_many)
 	}
 }
 
-/* The owner frees its child in the callback, and starts another. */
+/* The owner may free its child in the callback, and start another. */
 static int reborn;
 
 static void
@@ -213,8 +213,8 @@ FIXTURE_TEST(test_free_in_callback)
 /* -- leftovers ---------------------------------------------------------------- */
 
 /*
- * A leader that leaves a process behind: in its group, or, own_group, in
- * another one of its session.  Returns the leader; *left is the other.
+ * Starts a leader that exits and leaves a process behind.  That is in the leader's group;
+ * own_group: in another group of its session.  Returns the leader; *left is the other.
  */
 static pid_t
 start_leaver(bool own_group, pid_t *left)
@@ -254,7 +254,7 @@ FIXTURE_TEST(test_leftovers_killed)
 	await_gone(left);
 }
 
-/* The group is killed at the exit itself, and not by a sweep. */
+/* The leader's group is killed as soon as the leader exits, not by a later sweep. */
 FIXTURE_TEST(test_group_killed_at_once)
 {
 	static struct watched w;
@@ -286,7 +286,7 @@ FIXTURE_TEST(test_leftovers_left)
 	await_gone(left);
 }
 
-/* Finished but never waited for: that is nothing left. */
+/* A zombie that the leader never waited for is not a leftover. */
 FIXTURE_TEST(test_zombies_are_no_leftovers)
 {
 	static struct watched w;
@@ -310,7 +310,7 @@ FIXTURE_TEST(test_zombies_are_no_leftovers)
 	}
 }
 
-/* In other groups of the session, and below one another. */
+/* A sweep kills processes in other groups of the session. */
 FIXTURE_TEST(test_session_swept)
 {
 	static struct watched w[5];
@@ -326,12 +326,12 @@ FIXTURE_TEST(test_session_swept)
 	}
 	for (i = 0; i < 4; i++)
 		await_gone(left[i]);
-	assert_int_equal(kill(left[4], 0), 0);	/* not asked for */
+	assert_int_equal(kill(left[4], 0), 0);	/* its leader did not ask for that */
 	kill(left[4], SIGKILL);
 	await_gone(left[4]);
 }
 
-/* A leader with processes below one another, each in a group of its own. */
+/* Starts a leader and a chain of descendants, each in a group of its own. */
 static pid_t
 start_nested(int fd[2], pid_t *below, int depth)
 {
@@ -377,7 +377,7 @@ FIXTURE_TEST(test_nested_swept)
 	end_nested(fd);
 }
 
-/* Many leaders finish between two sweeps. */
+/* Many leaders exit between two sweeps: what each has left is killed. */
 FIXTURE_TEST(test_many_swept)
 {
 	enum { MANY = 200 };
@@ -420,7 +420,7 @@ FIXTURE_TEST(test_swept_at_the_end)
 	end_nested(fd);
 }
 
-/* Its owner lets go of a leader that runs: the whole session ends. */
+/* A leader is killed and forgotten: child_done() ends its whole session. */
 FIXTURE_TEST(test_forgotten_swept)
 {
 	enum { DEPTH = 2 };
@@ -440,7 +440,7 @@ FIXTURE_TEST(test_forgotten_swept)
 	end_nested(fd);
 }
 
-/* A live leader's session, and ours, are not swept with a finished one's. */
+/* The sweep for one leader spares the sessions of a running leader and of the test. */
 FIXTURE_TEST(test_others_spared)
 {
 	static struct watched live, over;
@@ -449,7 +449,7 @@ FIXTURE_TEST(test_others_spared)
 
 	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
 	if ((mine = fork()) == 0)
-		hang();		/* a child nobody watches, in our session */
+		hang();		/* nobody watches it; it is in the test's session */
 	if ((pid = fork()) == 0) {
 		setsid();
 		say(fd[1], getpid());

@@ -1,4 +1,4 @@
-/* The clocks, the fake one, and the calendar's text. */
+/* The system's clocks, the fake clock, and times as text. */
 #include "unit.h"
 
 #include <time.h>

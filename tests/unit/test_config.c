@@ -1,4 +1,4 @@
-/* Good configurations: their values, included files, the command line, root. */
+/* Good configurations: values, included files, the command line, users and root. */
 #include "config_fixture.h"
 
 #include <pwd.h>
@@ -11,7 +11,7 @@ struct value {
 	const char	*text;
 	enum section	 section;
 	const char	*option;
-	const char	*want;		/* as printed */
+	const char	*want;		/* as printed; "": the text must be refused */
 };
 
 static const struct value cases[] = {
@@ -31,7 +31,7 @@ static const struct value cases[] = {
 	{ Q("dead_status = {3, 1,2,}"), SECTION_QUEUE, "dead_status", "{1, 2, 3}" },
 	{ Q("dead_status = 7"), SECTION_QUEUE, "dead_status", "{7}" },
 
-	/* Types and their edges. */
+	/* Values of each type, at the ends of their ranges. */
 	{ Q("concurrency = 10000"), SECTION_QUEUE, "concurrency", "10000" },
 	{ Q("concurrency = \"3\""), SECTION_QUEUE, "concurrency", "3" },
 	{ Q("nice = -20"), SECTION_QUEUE, "nice", "-20" },
@@ -80,7 +80,7 @@ static const struct value cases[] = {
 	    "{\"a\", \"[::1]:7\"}" },
 	{ "drain_timeout = 0", SECTION_GLOBAL, "drain_timeout", "0" },
 
-	/* The meaning of quotes. */
+	/* Quotes and escapes. */
 	{ "name = abc", SECTION_GLOBAL, "name", "\"abc\"" },
 	{ "name = 'a\"b'", SECTION_GLOBAL, "name", "\"a\\\"b\"" },
 	{ "name = 'a\\'b\\\\c\\d'", SECTION_GLOBAL, "name", "\"a'b\\\\c\\\\d\"" },
@@ -95,7 +95,7 @@ static const struct value cases[] = {
 	{ "name = \"ü\"", SECTION_GLOBAL, "name", "\"ü\"" },
 	{ Q("env = {\"A=1\n2\"}"), SECTION_QUEUE, "env", "{\"A=1\\n2\"}" },
 
-	/* The environment. */
+	/* Variables of the environment. */
 	{ "name = \"${TEST_SET}\"", SECTION_GLOBAL, "name", "\"value\"" },
 	{ "name = \"x${TEST_SET}y${TEST_SET}\"", SECTION_GLOBAL, "name", "\"xvalueyvalue\"" },
 	{ "name = ${TEST_SET}", SECTION_GLOBAL, "name", "\"value\"" },
@@ -104,7 +104,7 @@ static const struct value cases[] = {
 	{ "name = \"${TEST_SET:-x}\"", SECTION_GLOBAL, "name", "\"value\"" },
 	{ "max_handlers = ${TEST_UNSET:-7}", SECTION_GLOBAL, "max_handlers", "7" },
 
-	/* Defaults of the file, before and after the queue; a queue's own wins. */
+	/* defaults { } applies before and after it; a queue's own value wins. */
 	{ "defaults { nice = 3 } " Q(""), SECTION_QUEUE, "nice", "3" },
 	{ Q("") " defaults { nice = 3 }", SECTION_QUEUE, "nice", "3" },
 	{ Q("nice = 4") " defaults { nice = 3 }", SECTION_QUEUE, "nice", "4" },
@@ -116,7 +116,7 @@ static const struct value cases[] = {
 	{ "log { level = warn } log { format = json }", SECTION_LOG, "level", "\"warn\"" },
 	{ "log { level = warning }", SECTION_LOG, "level", "\"warn\"" },
 
-	/* Layout. */
+	/* Blanks, line ends, comments, and a byte order mark. */
 	{ "#\n//\n/**/max_handlers/**/=/* x */3//y", SECTION_GLOBAL, "max_handlers", "3" },
 	{ "max_handlers=3drain_timeout=1s", SECTION_GLOBAL, "name", "" },
 	{ "max_handlers=3 drain_timeout=1s", SECTION_GLOBAL, "drain_timeout", "1s" },
@@ -149,7 +149,7 @@ TEST(test_values)
 	}
 }
 
-/* A printed value may come from the wrong member; these look at the struct. */
+/* Values reach the right members: printing alone would not show a wrong one. */
 TEST(test_struct)
 {
 	struct config *c = load_text("redis { database = 3 timeout = 2s username = \"u\" }\n"
@@ -232,7 +232,7 @@ TEST(test_includes)
 	config_unref(c);
 }
 
-/* A folder's name that would be a pattern; glob_error; variables in the name. */
+/* Names in include: a folder whose name looks like a pattern, and variables. */
 TEST(test_include_names)
 {
 	struct config *c;
@@ -281,7 +281,7 @@ TEST(test_include_errors)
 	put("t.conf", "\n\ninclude(\"fifo.conf\")");
 	expect("t.conf", "t.conf:3: fifo.conf: is not a regular file");
 
-	/* Errors of included files have their own places, those of this one theirs. */
+	/* An error names the file and the line where it is, in included files, too. */
 	put("bad.conf", "# x\nqueue \"q\" { command = {\"/a\"}\nnice = 99 }\nmax_handlers = 4");
 	put("t.conf", "max_handlers = 3\ninclude(\"bad.conf\")\n" Q("") "\nbogus = 1\n");
 	assert_null(load_file("t.conf", &r));
@@ -295,7 +295,7 @@ TEST(test_include_errors)
 	config_report_done(&r);
 }
 
-/* An error in an included file, many times over: nothing wears out. */
+/* An included file with an error is loaded 50 times; then a good one still loads. */
 TEST(test_include_again)
 {
 	struct config_report r;
@@ -333,7 +333,7 @@ TEST(test_not_a_file)
 	free(big);
 }
 
-/* Only root has to look at who could have written it. */
+/* As root, a file that another user could have written is refused. */
 TEST(test_trust)
 {
 	put("trust.conf", "");
@@ -395,7 +395,7 @@ TEST(test_overrides)
 	config_report_done(&r);
 }
 
-/* All that -j says can run, unless -o max_handlers says otherwise. */
+/* A -j above max_handlers raises that, unless -o max_handlers is given. */
 TEST(test_many_at_once)
 {
 	static const char *const command[] = { "/bin/echo", NULL };
@@ -450,7 +450,7 @@ TEST(test_no_file)
 	unsetenv("RQD_SERVER");
 }
 
-/* An address on the command line replaces that of the file, whichever form each has. */
+/* An address on the command line replaces the file's, in whatever form each is given. */
 TEST(test_where_redis_is)
 {
 	static const char *const files[] = {
@@ -482,7 +482,7 @@ TEST(test_where_redis_is)
 	}
 }
 
-/* A queue of -q has no other key. */
+/* On a cluster, -q needs a hash tag, because the name is also the key. */
 TEST(test_queue_without_tag)
 {
 	static const char *const command[] = { "/bin/echo", NULL };
@@ -529,7 +529,7 @@ TEST(test_shards)
 	assert_false(config_has_key(q, "{q}"));
 	config_unref(c);
 	config_report_done(&r);
-	/* Shrinking to one key: all are drained, and none but Q is pushed to. */
+	/* Back to one key: the shards are drained, and producers push to the plain key. */
 	c = load_here(Q("shards_drain = 4 user = \"root\""), true, &r);
 	q = c->queues[0];
 	assert_int_equal(config_key_count(q), 5);
@@ -616,7 +616,7 @@ test_root(void)
 	assert_string_equal(r.warnings.v[0], "t.conf:2: there is no group \"no-such-group\"");
 	config_report_done(&r);
 
-	/* Executable for root only. */
+	/* The command is executable for root only. */
 	put("mine.sh", "#!/bin/sh\n");
 	assert_int_equal(chmod("mine.sh", 0700), 0);
 	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} user = "
@@ -651,7 +651,7 @@ test_not_root(void)
 	config_report_done(&r);
 }
 
-/* Root tries both sides; the other user's files are readable by all. */
+/* As root, this runs both tests: the second as another user, in a folder open to all. */
 TEST(test_identity)
 {
 	if (geteuid() != 0) {

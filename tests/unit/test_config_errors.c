@@ -1,6 +1,7 @@
 /*
- * Wrong configurations: all their errors, each with its true line, and no others.  Each
- * is loaded 50 times, with a good one in between, so that the sanitizers find leaks.
+ * Wrong configurations: rqd reports all errors of each, with their lines, and no others.
+ * All are also loaded 50 times, with a good one after each round, to find leaks and state
+ * that remains.
  */
 #include "config_fixture.h"
 
@@ -8,7 +9,7 @@
 #define Q(options)	"queue \"q\" { command = {\"/bin/true\"} " options " }"
 #define S(options)	Q("") "schedule \"s\" { queue = \"q\" " options " }"
 
-/* Errors are "LINE: beginning", in t.conf. */
+/* Each error is "LINE: the beginning of its text"; the file is t.conf. */
 struct wrong {
 	const char	*text;
 	const char	*errors[10];
@@ -38,7 +39,7 @@ static const struct wrong syntax[] = {
 	{ "}\n", { "1: unexpected \"}\": no section is open" } },
 	{ "redis { }\n}\nmax_handlers = 0\n", { "2: unexpected \"}\"", "3: value 0" } },
 
-	/* Lines behind comments of all sorts, and behind long strings. */
+	/* Line numbers after comments of all sorts, and after long strings. */
 	{ "# a\n# b\n# c\nbogus = 1\n", { "4: unknown option \"bogus\"" } },
 	{ "// a\n/* b\nc */ /* d */\n\nbogus = 1\n", { "5: unknown option" } },
 	{ "name = \"a\\\n\\\nb\" // x\nbogus = 1\n", { "4: unknown option" } },
@@ -48,7 +49,7 @@ static const struct wrong syntax[] = {
 	{ "\xef\xbb\xbf\nbogus = 1", { "2: unknown option" } },
 	{ "name = 'a#b//c/*d' bogus=1", { "1: unknown option" } },
 
-	/* Input that libconfuse would drop, or guess at. */
+	/* Input that libconfuse would ignore, or guess at. */
 	{ "max_handlers = *5\n", { "1: stray \"*\"" } },
 	{ "max_handlers = 5;\n", { "1: \";\" is not needed" } },
 	{ "name = \"a\" \"b\"\n", { "1: unexpected string \"b\"" } },
@@ -173,7 +174,7 @@ static const struct wrong values[] = {
 	{ "redis { timeout = 1ms }", { "1: value 1ms for timeout is out of range 100ms to 10m" } },
 	{ "log { payloads = maybe }", { "1: value \"maybe\" for payloads: write true or false" } },
 
-	/* Words. */
+	/* Options with a choice of words. */
 	{ Q("kind = \"ackk\""), { "1: kind \"ackk\" is unknown: write \"ack\"" } },
 	{ Q("mode = \"x\""), { "1: mode \"x\" is unknown: write \"exec\"" } },
 	{ Q("output = \"x\""), { "1: output \"x\": write \"log\", \"none\", or" } },
@@ -252,7 +253,7 @@ static const struct wrong values[] = {
 	    "\"{o}\": give both one hash tag, such as key = \"{o}:t\" for queue \"t\"" } },
 	{ "redis { tls_cert = \"/a\" }", { "1: tls_cert and tls_key go together" } },
 
-	/* Hand-over. */
+	/* Handlers that push to other queues: pushes and output. */
 	{ Q("output = \"file\""),
 	    { "1: output \"file\": write \"log\", \"none\", or \"push:QUEUE\"" } },
 	{ Q("output = \"push:\""), { "1: output \"push:\": write \"log\"" } },
@@ -282,7 +283,7 @@ static const struct wrong values[] = {
 	{ Q("\nkind = list output = \"push:r\"") "queue r { concurrency = 0 }",
 	    { "2: output = \"push:r\" has no meaning with kind \"list\", which does not keep" } },
 
-	/* Together. */
+	/* Options that contradict each other. */
 	{ Q("backoff = 2h"), { "1: backoff 2h is longer than backoff_max 1h" } },
 	{ Q("\nbackoff_max = 1s"), { "2: backoff 5s is longer than backoff_max 1s" } },
 	{ "defaults {\nbackoff = 2h }\n" Q("") "queue \"r\" { command = {\"/a\"} }",
@@ -393,7 +394,7 @@ static const struct wrong values[] = {
 	    { "1: \"localhost:80\": localhost is not an address" } },
 	{ "http { listen = \"127.0.0.1\" }", { "1: \"127.0.0.1\": write an address and a port" } },
 
-	/* One of each: nothing hides anything. */
+	/* Errors of many kinds in one file: none hides another. */
 	{ "# x\nbogus = 1\nredis { timeout = 5 }\n" Q("nice = 99 lease = 1\nfoo = 2")
 	    "\nlog { level = 'x' } }\nmax_handlers = *0",
 	    { "2: unknown option", "3: value 5 for timeout", "4: value 99", "4: value 1 for lease",
@@ -459,7 +460,7 @@ TEST(test_values)
 	run(values, ARRAY_LEN(values));
 }
 
-/* Nothing that goes wrong once changes what comes after it. */
+/* A wrong file does not change how the next file is read. */
 TEST(test_again_and_again)
 {
 	static const char good[] = "# x\nredis { server = \"h\" }\n" Q("env = {\"A=${B:-c}\"}");
@@ -486,7 +487,7 @@ TEST(test_again_and_again)
 	}
 }
 
-/* Warnings alone never make an error, however many they are. */
+/* A file with 1100 warnings and no error is accepted; the report is cut after 1000. */
 TEST(test_many_warnings)
 {
 	struct buf b = BUF_INIT;
@@ -506,7 +507,7 @@ TEST(test_many_warnings)
 	buf_done(&b);
 }
 
-/* Rubbish makes a bounded report. */
+/* A file of random punctuation makes a report of at most 1001 errors. */
 TEST(test_rubbish)
 {
 	size_t n = 1 << 20, i;

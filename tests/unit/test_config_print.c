@@ -1,6 +1,6 @@
 /*
- * A printed configuration reads back the same.  The shipped file shows every option
- * with its true default.  No damaged file does damage to the reader.
+ * A printed configuration reads back the same.  etc/rqd.conf shows every option with its
+ * true default.  A damaged file gives errors, and never a crash.
  */
 #include "config_fixture.h"
 
@@ -8,7 +8,7 @@
 
 /* -- random configurations -------------------------------------------------------- */
 
-/* Any bytes a string can hold; with `plain`, UTF-8 without control characters. */
+/* Returns a random string of any bytes but NUL; plain: UTF-8 without control characters. */
 static char *
 random_string(size_t max, bool plain)
 {
@@ -113,7 +113,7 @@ add_value(struct buf *b, const struct option *o)
 	}
 }
 
-/* Options that this version fixes, or whose syntax is not simply a string. */
+/* Whether a random value suits the option: false if it has a syntax or depends on others. */
 static bool
 is_free(const struct option *o)
 {
@@ -222,7 +222,7 @@ TEST(test_round_trip)
 	}
 }
 
-/* The short form and the two options are the same; ports are added. */
+/* server = 'sentinel://...' equals the options sentinel and master; ports are added. */
 TEST(test_sentinels)
 {
 	struct config *c, *d;
@@ -269,7 +269,7 @@ TEST(test_cluster)
 	config_unref(d);
 }
 
-/* Every byte there is, in both kinds of quotes, comes out as it went in. */
+/* Every byte but NUL, in both kinds of quotes, comes out as it went in. */
 TEST(test_bytes)
 {
 	char all[256], *single = xcalloc(600, 1), *p = single;
@@ -301,7 +301,10 @@ TEST(test_bytes)
 	free(single);
 }
 
-/* The hash tells configurations apart, but not daemons. */
+/*
+ * The hash changes with every option but those in which the daemons of a fleet may differ:
+ * name, log, http and the address of Redis.
+ */
 TEST(test_hash)
 {
 	static const struct { const char *text; bool same; } cases[] = {
@@ -353,7 +356,7 @@ TEST(test_table)
 
 /* -- the shipped file -------------------------------------------------------------------- */
 
-/* Takes the "#" away where no blank follows: prose has one. */
+/* Removes the "#" of options; a "#" before a blank begins prose and stays. */
 static char *
 uncommented(const char *text)
 {
@@ -394,7 +397,7 @@ TEST(test_shipped)
 	config_unref(c);
 	config_unref(d);
 
-	/* With all options on, nothing changes but the queue and schedule that are there. */
+	/* With all options on, only the example's queue and schedule are new. */
 	c = load_text(full);
 	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"}"
 	    " user = \"orders\" }"
@@ -413,7 +416,7 @@ TEST(test_shipped)
 	free(text);
 }
 
-/* Its errors stay where they are when all of its comments are in front. */
+/* An error after all of the file's comments has the right line. */
 TEST(test_shipped_lines)
 {
 	char *text = shipped(), *more = xasprintf("%sbogus = 1\n", text), want[64];

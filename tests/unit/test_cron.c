@@ -1,6 +1,6 @@
 /*
- * Crontab times: the syntax, and the search against a model that goes through time
- * minute by minute, like cron, with clocks that jump.
+ * Crontab times: the syntax, and the search for the next time.  The search is compared
+ * with a model that steps through each minute like cron, also across clock changes.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"
@@ -99,7 +99,7 @@ TEST(test_refused)
 	refused("0 0 30-31 2 */2", "never run");
 	refused("? * * * *", "\"?\"");
 	refused("0 0 L * *", "\"L\"");
-	/* Either day is enough here. */
+	/* These can run: a Monday is enough, and there are leap years. */
 	(void)parsed("0 0 30 feb mon");
 	(void)parsed("0 0 29 feb *");
 }
@@ -176,11 +176,14 @@ TEST(test_known)
 	follows("0 9 * * 1-5", "Asia/Kolkata", "2026-11-20 03:30", "2026-11-23 03:30");
 	follows("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2028-02-29 00:00");
 	follows("0 0 29 2 *", "UTC", "2096-03-01 00:00", "2104-02-29 00:00");
-	/* A Sunday: forty years, since 2100 has no such day. */
+	/* February 29th on a Sunday: forty years apart, since 2100 is no leap year. */
 	follows("0 0 29 2 */7", "UTC", "2088-03-01 00:00", "2128-02-29 00:00");
 }
 
-/* Skipped: right after the gap.  Repeated: the first time.  Wild ones: by the clock. */
+/*
+ * A time that the clock skips runs right after the gap; one that comes twice runs the
+ * first time.  With a wildcard in minute or hour the clock alone decides.
+ */
 TEST(test_summer_time)
 {
 	follows("30 2 * * *", "Europe/Berlin", "2026-03-28 12:00", "2026-03-29 01:00");
@@ -199,9 +202,9 @@ TEST(test_summer_time)
 	follows("15 2 * * *", "Australia/Lord_Howe", "2026-10-03 00:00", "2026-10-03 15:30");
 	follows("45 1 * * *", "Australia/Lord_Howe", "2026-04-04 00:00", "2026-04-04 14:45");
 	follows("45 1 * * *", "Australia/Lord_Howe", "2026-04-04 14:45", "2026-04-05 15:15");
-	/* Midnight is skipped. */
+	/* This zone skips midnight. */
 	follows("0 0 * * *", "Asia/Beirut", "2026-03-28 12:00", "2026-03-28 22:00");
-	/* A whole day is none of summer time's. */
+	/* This zone skipped a whole day, which is not summer time: no run for that day. */
 	follows("0 12 * * *", "Pacific/Apia", "2011-12-29 22:00", "2011-12-30 22:00");
 }
 
@@ -237,7 +240,7 @@ model_start(struct model *m, const struct cron *c, int64_t at_minute)
 	m->local = m->latest = at_minute + zone_offset(at_minute);
 }
 
-/* Goes on by a minute, and says whether the schedule runs then. */
+/* Steps on by a minute; returns whether the schedule runs then. */
 static bool
 model_step(struct model *m)
 {
@@ -258,7 +261,7 @@ model_step(struct model *m)
 	return runs;
 }
 
-/* All runs of some days, by the model and by the search. */
+/* Compares the runs of some days that the model finds with those of the search. */
 static void
 compare(const char *text, const char *zone, int64_t from, int days)
 {
@@ -292,7 +295,7 @@ compare(const char *text, const char *zone, int64_t from, int days)
 	}
 }
 
-/* A field: *, a step, some numbers, a range. */
+/* Writes a random field: *, a step, a range, or two numbers. */
 static void
 random_field(char *buf, size_t size, int low, int high, bool dense)
 {
@@ -343,7 +346,7 @@ static const char *const zones[] = {
 	"America/Scoresbysund", "Pacific/Chatham", "Antarctica/Troll",
 };
 
-/* The beginning of some day near a change of the offset, if the zone has one. */
+/* Returns the beginning of a random day, mostly just before the zone's offset changes. */
 static int64_t
 random_start(const char *zone)
 {
@@ -373,7 +376,7 @@ TEST(test_model)
 	}
 }
 
-/* Rare ones: until they have run, and some days more. */
+/* Schedules that run rarely, compared until they have run and some days more. */
 TEST(test_years)
 {
 	compare("30 2 29 2 *", "Europe/Berlin", at("2027-06-01 00:00"), 280);

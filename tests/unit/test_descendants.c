@@ -1,4 +1,4 @@
-/* All processes below this one; and the timer that counts a machine's sleep. */
+/* Signals to all descendants of this process; and the timer on CLOCK_BOOTTIME. */
 #include "unit.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 #define DEEP	20
 
-/* A chain of processes, each in a session of its own; the last one says so. */
+/* Forks a chain of processes, each in a session of its own; the last one reports. */
 static void
 grow(int depth, int report)
 {

@@ -113,8 +113,8 @@ TEST(priority_comes_first)
 }
 
 /*
- * Random arrivals and ends: the limit holds, and with everybody always hungry
- * no equal gets more than one slot beyond another per round of releases.
+ * All queues always want more, and slots are released at random.  The limit holds, and no
+ * queue of equal priority gets three times as many slots as another.
  */
 TEST(random_load_is_fair)
 {

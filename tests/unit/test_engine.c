@@ -1,7 +1,6 @@
 /*
- * The engine in simulated time: consumer, dispatcher, policy over a queue in
- * memory and a handler without processes.  Hours of retries, suspensions and
- * drains in milliseconds.
+ * The engine in simulated time: consumer, dispatcher and policy over a queue in memory
+ * and a handler without processes.  Hours of retries take milliseconds.
  */
 #include <errno.h>
 #include "unit.h"
@@ -46,7 +45,7 @@ TEST(a_failing_message_is_dead_after_max_attempts)
 	world_begin(&w, fails);
 	push(&w, 1);
 	world_start(&w);
-	/* 5 + 10 + 20 + 40 s at most, half of it at least. */
+	/* The four delays are 5 + 10 + 20 + 40 s at most, and half of that at least. */
 	loop_run_for(w.loop, 30 * SEC);
 	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
 	loop_run_for(w.loop, 60 * SEC);
@@ -66,7 +65,10 @@ cannot_start_for_a_minute(struct message *msg, void *arg)
 	return (struct fake_end){ .after = MSEC };
 }
 
-/* One probe at a time at 1, 2, 4 .. s; no attempt is counted; then all run. */
+/*
+ * While the command is missing, single probes run after 1, 2, 4 .. s, and no attempt is
+ * counted.  When it is there, all messages run.
+ */
 TEST(a_missing_command_suspends_and_costs_no_attempt)
 {
 	const struct mem_entry *e;
@@ -100,7 +102,7 @@ TEST(failures_in_a_row_suspend)
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
 	started = w.fake.started;
 	assert_in_range(started, 20, 24);
-	/* 1 2 4 5 5 .. s after the last one has ended. */
+	/* Probes begin 1 2 4 5 5 .. s after the one before has ended. */
 	loop_run_for(w.loop, 7200 * MSEC);
 	assert_int_equal(w.fake.started - started, 3);
 	loop_run_for(w.loop, 50 * SEC);
@@ -108,7 +110,7 @@ TEST(failures_in_a_row_suspend)
 	world_end(&w);
 }
 
-/* One message and its handler: x fails, b breaks the command for all, others are good. */
+/* While broken is set, every handler fails; else "x.." fails, "d.." exits with 65. */
 static bool	broken;
 
 static struct fake_end
@@ -131,7 +133,7 @@ time_until_acked(struct world *w, const struct mem_entry *e, usec_t most)
 	return clock_mono() - began;
 }
 
-/* Messages that fail, however many, do not keep a good one behind, or before, them from running. */
+/* Messages that always fail, however many, do not keep a good message from running. */
 TEST(a_producer_cannot_wedge_a_queue)
 {
 	const struct mem_entry *good, *first;
@@ -147,12 +149,12 @@ TEST(a_producer_cannot_wedge_a_queue)
 	good = push_text(&w, "good", 0);
 	world_start(&w);
 	(void)time_until_acked(&w, good, 30 * SEC);
-	/* All have failed, and go on to: a new one comes among them. */
+	/* They keep failing, and the queue is suspended: a new good message runs soon. */
 	loop_run_for(w.loop, 10 * MINUTE);
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
 	good = push_text(&w, "good", 0);
 	(void)time_until_acked(&w, good, 30 * SEC);
-	/* And one that has failed before, and would not now. */
+	/* So does a message that failed while the command was broken. */
 	broken = true;
 	good = push_text(&w, "late", 0);
 	loop_run_for(w.loop, MINUTE);
@@ -164,8 +166,8 @@ TEST(a_producer_cannot_wedge_a_queue)
 }
 
 /*
- * A command that cannot be executed on one message only: that one, never counted, hides
- * no other.
+ * The command exits with 127 for one message only.  A suspended queue does not count that,
+ * so the message keeps few attempts; probes must take others, too.
  */
 static struct fake_end
 status_127_for_x(struct message *msg, void *arg)
@@ -188,7 +190,7 @@ TEST(an_uncounted_failure_does_not_hide_others)
 	w.cfg->suspend_after = 0;
 	good = push_text(&w, "late", 0);
 	world_start(&w);
-	/* It has failed more often than the other one ever will. */
+	/* It has more attempts than the other message will get. */
 	loop_run_for(w.loop, 2 * MINUTE);
 	assert_in_range(good->attempts, 3, 20);
 	bad = push_text(&w, "x", 0);
@@ -199,7 +201,7 @@ TEST(an_uncounted_failure_does_not_hide_others)
 	world_end(&w);
 }
 
-/* With few attempts and a broken command: while suspended nothing becomes a dead letter. */
+/* While the queue is suspended for a broken command, no message becomes a dead letter. */
 TEST(no_probe_kills)
 {
 	const struct mem_entry *e;
@@ -229,8 +231,8 @@ TEST(no_probe_kills)
 }
 
 /*
- * dead_status in a probe is the verdict that it always is; it does not resume, and the
- * next follows at once.
+ * A probe that exits with a dead_status makes its message a dead letter.  The queue stays
+ * suspended, and the next probe follows at once.
  */
 TEST(a_probe_may_judge_its_message)
 {
@@ -252,7 +254,7 @@ TEST(a_probe_may_judge_its_message)
 	world_end(&w);
 }
 
-/* Always due again at once, retries do not keep new messages from running. */
+/* Retries that are always due at once do not keep new messages from running. */
 static struct fake_end
 retries_at_once(struct message *msg, void *arg)
 {
@@ -308,7 +310,7 @@ hangs(struct message *msg, void *arg)
 	return (struct fake_end){ .after = USEC_MAX, .traps_term = true, .term_status = 0 };
 }
 
-/* A TERM trap that exits with 0 after the time limit is a failure all the same. */
+/* A handler that traps SIGTERM and exits with 0 after its time_limit has failed. */
 TEST(the_time_limit_outweighs_the_status)
 {
 	const struct mem_entry *e;
@@ -406,7 +408,7 @@ cannot_start(struct message *msg, void *arg)
 	return (struct fake_end){ .end = END_NOT_STARTED, .error = ENOENT };
 }
 
-/* Suspended for its command, no pop that Redis takes again proves that to be there. */
+/* A queue suspended for a missing command stays so when Redis accepts pops again. */
 TEST(a_refused_pop_resumes_no_other_suspension)
 {
 	struct world w;
@@ -424,7 +426,7 @@ TEST(a_refused_pop_resumes_no_other_suspension)
 	world_end(&w);
 }
 
-/* Probes are as frequent as renewals: work goes on within a lease. */
+/* A refused pop is tried again at least as often as leases are renewed. */
 TEST(a_refused_pop_is_tried_within_a_lease)
 {
 	struct world w;
@@ -434,7 +436,7 @@ TEST(a_refused_pop_is_tried_within_a_lease)
 	mem_set_error(w.store, "WRONGTYPE");
 	push(&w, 3);
 	world_start(&w);
-	loop_run_for(w.loop, 65 * SEC);		/* 1 + 2 + 4 .. 32 s are over */
+	loop_run_for(w.loop, 65 * SEC);		/* longer than delays that double to 32 s */
 	mem_set_error(w.store, NULL);
 	loop_run_for(w.loop, 5 * SEC);
 	assert_int_equal(mem_count(w.store, MEM_ACKED), 3);
@@ -489,7 +491,7 @@ TEST(a_reload_changes_what_comes_next)
 	started = w.fake.started;
 	push(&w, 30);
 	loop_run_for(w.loop, SEC / 2);
-	/* All 30 before have failed: this one suspends. */
+	/* All 30 before it have failed, so this failure suspends the queue. */
 	assert_int_equal(w.fake.started - started, 1);
 	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
@@ -507,7 +509,7 @@ other_queue(struct config *config, int priority)
 	return q;
 }
 
-/* Two queues and one place; the second queue is the more important one from then on. */
+/* Two queues share one slot; after the reload the second one has a higher priority. */
 TEST(a_reload_changes_priority)
 {
 	struct config *before = config_new(), *after = config_new();
@@ -547,7 +549,7 @@ fails_often(struct message *msg UNUSED, void *arg UNUSED)
 	return random_end(12, 5 * SEC);
 }
 
-/* Whatever handlers do, every message is acked or dead in the end, and slots add up. */
+/* However handlers end, every message is acked or dead in the end, and none is in flight. */
 TEST(random_handlers_finish_everything)
 {
 	struct world w;

@@ -55,7 +55,7 @@ unit_number(void)
 	return unit_random() >> unit_below(64);
 }
 
-/* Rounds with random inputs: a quarter of them outside of the long form of ./check. */
+/* Returns how many rounds to run: all n in the long form of ./check, else a quarter. */
 static inline int
 unit_rounds(int n)
 {
@@ -63,8 +63,8 @@ unit_rounds(int n)
 }
 
 /*
- * The time for what a machine that stands still for a moment may break: four times as long
- * in the long form of ./check.
+ * Use this for a time that a slow or stopped machine may exceed, such as a lease: it is
+ * four times as long in the long form of ./check.
  */
 static inline usec_t
 unit_time(usec_t time)
@@ -84,7 +84,7 @@ UNIT_SHARED int		 unit_lines[UNIT_TESTS_MAX];	/* where each is defined */
 UNIT_SHARED size_t	 unit_count;
 UNIT_SHARED size_t	 unit_left_out;			/* they need root */
 
-/* Adds a test in the order of lines: the order of constructors is the compiler's. */
+/* Adds a test in the order of lines: the compiler may call the constructors in any order. */
 static inline void
 unit_add(int line, struct CMUnitTest test)
 {
@@ -126,8 +126,8 @@ unit_add(int line, struct CMUnitTest test)
 	name(void **state UNUSED)
 
 /*
- * In place of cmocka's own function, which says "not ok N # SKIP" of a test that calls
- * skip(): to TAP that is a failure.
+ * Replaces cmocka's own function, which prints "not ok N # SKIP" for a test that calls
+ * skip().  TAP counts that as a failure, so this removes the "not".
  */
 void UNIT_SHARED
 print_message(const char *const format, ...)
@@ -143,8 +143,8 @@ print_message(const char *const format, ...)
 }
 
 /*
- * Runs the tests of this file, between the setup and the teardown of all; returns main()'s
- * status.  Call it once.
+ * Runs the group's setup, all tests of this program, and the group's teardown.  Returns
+ * the status for main().  Call it once.
  */
 static inline int
 unit_run(CMFixtureFunction setup, CMFixtureFunction teardown)
@@ -159,7 +159,7 @@ unit_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 	return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
 }
 
-/* A program that needs more than this defines UNIT_OWN_MAIN before it includes this file. */
+/* A program with a main() of its own defines UNIT_OWN_MAIN before it includes this file. */
 #ifndef UNIT_OWN_MAIN
 int UNIT_SHARED
 main(void)
