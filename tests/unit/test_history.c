@@ -1,6 +1,6 @@
 /*
- * The history of queues under a simulated clock: rates, gaps, forgotten queues, and the
- * text, which is read back.
+ * The history of queues under a simulated clock: rates, gaps, and queues that are gone.
+ * Tests read the JSON text back.
  */
 #include "unit.h"
 
@@ -20,7 +20,7 @@ read_back(const struct history *h)
 
 	while (!history_text(h, &next, &b))
 		calls++;
-	/* A part for each HISTORY_PART queues, but at least one. */
+	/* Each call but the last, which returns true, wrote HISTORY_PART queues. */
 	assert_int_equal(calls, next > 0 ? (next - 1) / HISTORY_PART : 0);
 	o = json_loadb(b.data, b.len, 0, NULL);
 	assert_non_null(o);
@@ -29,7 +29,7 @@ read_back(const struct history *h)
 	return o;
 }
 
-/* The object of a queue; NULL: the history has none. */
+/* Returns the object of a queue; NULL: the history has none. */
 static const json_t *
 queue_of(const json_t *o, const char *key)
 {
@@ -42,7 +42,7 @@ queue_of(const json_t *o, const char *key)
 	return NULL;
 }
 
-/* One figure of a sample; -1: null. */
+/* Returns one figure of sample i; -1: it is null. */
 static double
 figure(const json_t *o, const char *key, const char *name, size_t i)
 {
@@ -53,7 +53,7 @@ figure(const json_t *o, const char *key, const char *name, size_t i)
 	    json_number_value(json_array_get(list, i));
 }
 
-/* After a time, a sample of one queue. */
+/* Advances the time, and adds a sample of one queue. */
 static void
 sample(struct history *h, usec_t after, const char *key, struct history_point p)
 {
@@ -123,7 +123,10 @@ TEST(test_times)
 	history_free(h);
 }
 
-/* Daemons add to totals every ten seconds: a rate is over two of them, so it does not jump. */
+/*
+ * Daemons add to the totals every ten seconds.  A rate spans two of these additions, so
+ * it does not jump.
+ */
 TEST(test_rates)
 {
 	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
@@ -136,13 +139,13 @@ TEST(test_rates)
 		if (i >= 2)
 			assert_true(fabs(r.acked - 10) < 0.01 && r.failed == 0);
 	}
-	/* Somebody has deleted the totals; then they grow again. */
+	/* Somebody deletes the totals: the rate is unknown until they have grown again. */
 	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 0, 5, 0 });
 	assert_true(history_rates(h, "q").acked < 0);
 	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 0, 6, 0 });
 	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 0, 7, 0 });
 	assert_true(fabs(history_rates(h, "q").acked - 0.1) < 0.01);
-	/* Redis was away for a minute, or the fleet is large: over what there is. */
+	/* Redis was away for a minute, or the fleet is large: the rate spans that time. */
 	sample(h, 60 * SEC, "q", (struct history_point){ 0, 0, 0, 67, 30 });
 	assert_true(fabs(history_rates(h, "q").acked - 1) < 0.01);
 	assert_true(fabs(history_rates(h, "q").failed - 0.5) < 0.01);
@@ -186,7 +189,7 @@ TEST(test_rare_samples)
 	history_free(h);
 }
 
-/* Names come in any order, and queues beyond the limit are left out. */
+/* Queues may be added in any order; those beyond the limit are left out. */
 TEST(test_many)
 {
 	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
@@ -215,7 +218,7 @@ TEST(test_pace)
 	assert_true(history_pace(0, 0) == HISTORY_STEP);
 	assert_true(history_pace(1, 500) == HISTORY_STEP);
 	assert_true(history_pace(10, 50) == HISTORY_STEP);
-	/* 100 daemons of 20 queues: 32,000 commands, if all do it. */
+	/* If each of 100 daemons surveys 20 queues, Redis gets 32,000 commands. */
 	assert_true(history_pace(100, 20) == 32 * SEC);
 	assert_true(history_pace(1000, 1000) > HOUR);
 }

@@ -178,7 +178,7 @@ is_closed(int fd)
 	return closed;
 }
 
-/* A request on a connection of its own, and the whole answer. */
+/* Sends a request on a new connection; returns the answer, valid until the next call. */
 static char *
 ask(const char *request)
 {
@@ -236,7 +236,7 @@ FIXTURE_TEST(test_refused)
 	    "Allow: GET, HEAD\r\n"));
 }
 
-/* A name that somebody else may have pointed here is refused on loopback. */
+/* On loopback a Host that somebody may have pointed at this address is refused. */
 FIXTURE_TEST(test_rebinding)
 {
 	char request[128], path[128];
@@ -262,7 +262,7 @@ FIXTURE_TEST(test_rebinding)
 	}
 	check_status("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "403");
 	snprintf(path, sizeof(path), "unix:%s/http.sock", rig.dir);
-	http_listen(rig.http, path);	/* no browser gets there */
+	http_listen(rig.http, path);	/* a browser cannot connect to a unix socket */
 	check_status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "200");
 }
 
@@ -285,7 +285,7 @@ FIXTURE_TEST(test_keep_alive)
 	close(fd);
 }
 
-/* Bytes that come now and then do not move the deadline. */
+/* A client that sends a byte now and then does not move the deadline. */
 FIXTURE_TEST(test_slow)
 {
 	int fd;
@@ -306,8 +306,8 @@ FIXTURE_TEST(test_slow)
 }
 
 /*
- * A client that takes only a little of the answer is closed, too.  By a unix socket:
- * over TCP what the kernel has buffered would take a minute through its small window.
+ * A client that reads the answer too slowly is closed.  This uses a unix socket, because
+ * over TCP the bytes that the kernel has buffered would take a minute to read.
  */
 FIXTURE_TEST(test_deaf)
 {
@@ -416,7 +416,7 @@ FIXTURE_TEST(test_crowd)
 	settle();
 }
 
-/* A request that is being answered is the last to go. */
+/* A connection whose request is being answered is evicted last. */
 FIXTURE_TEST(test_crowd_spares)
 {
 	struct buf b = BUF_INIT;
@@ -445,7 +445,7 @@ FIXTURE_TEST(test_crowd_spares)
 	settle();
 }
 
-/* Among clients that all hang, one that has just come is not the one to go. */
+/* When all clients hang, the newest connection is not the one that is evicted. */
 FIXTURE_TEST(test_crowd_hangs)
 {
 	int fds[HTTP_CONNECTIONS + 8], fd = -1, small = 4096;
@@ -470,7 +470,7 @@ FIXTURE_TEST(test_crowd_hangs)
 	settle();
 }
 
-/* Clients that connect and leave without a word do not push out one that is served. */
+/* Clients that connect and close at once do not evict one that has sent a request. */
 FIXTURE_TEST(test_passers_by)
 {
 	int i, fd;
@@ -491,7 +491,7 @@ FIXTURE_TEST(test_passers_by)
 	settle();
 }
 
-/* The client is gone before its answer is there. */
+/* An answer to a client that has closed its connection does no harm. */
 FIXTURE_TEST(test_gone)
 {
 	struct buf b = BUF_INIT;
@@ -510,7 +510,7 @@ FIXTURE_TEST(test_gone)
 	check_status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "200");
 }
 
-/* The end with requests that wait: end() frees all. */
+/* http_free() in end() frees a request that was not answered; a leak checker sees it. */
 FIXTURE_TEST(test_free_waiting)
 {
 	int fd;
@@ -596,19 +596,19 @@ FIXTURE_TEST(test_socket_file)
 	assert_int_equal(listen_socket_open(&a, where, NULL), 0);
 	assert_int_equal(stat(where + 5, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0660);
-	assert_int_equal(listen_socket_open(&b, where, &cause), -1);	/* it lives */
+	assert_int_equal(listen_socket_open(&b, where, &cause), -1);	/* a listens there */
 	assert_non_null(strstr(cause, "is in use"));
 	free(cause);
-	close(a.fd);		/* killed: the file stays */
+	close(a.fd);		/* as if a's process were killed: the file stays */
 	a.fd = -1;
 	assert_int_equal(listen_socket_open(&b, where, NULL), 0);
-	listen_socket_close(&a);	/* must not remove what is b's now */
+	listen_socket_close(&a);	/* must not remove the file, which is b's now */
 	assert_int_equal(access(where + 5, F_OK), 0);
 	listen_socket_close(&b);
 	assert_int_equal(access(where + 5, F_OK), -1);
 }
 
-/* Something that is no socket is never removed. */
+/* A file that is not a socket is never removed. */
 FIXTURE_TEST(test_not_ours)
 {
 	struct listen_socket l;
@@ -626,6 +626,6 @@ FIXTURE_TEST(test_not_ours)
 int
 main(void)
 {
-	signal(SIGPIPE, SIG_IGN);	/* as the daemon, see http.h */
+	signal(SIGPIPE, SIG_IGN);	/* as the daemon does, see http.h */
 	return unit_run(NULL, NULL);
 }

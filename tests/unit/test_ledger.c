@@ -1,9 +1,9 @@
-/* The ledger: states against a model, batches, and the contents and answers of renewals. */
+/* The ledger: states compared with a model, batches, and renewals with their answers. */
 #include "unit.h"
 
 #include "ledger_fixture.h"
 
-static unsigned renewals;		/* that were due */
+static unsigned renewals;		/* calls of renew() */
 static struct delivery_batch sent[8];
 static size_t n_sent;
 
@@ -59,7 +59,7 @@ FIXTURE_TEST(test_add)
 	d = add("c.1");
 	assert_ptr_equal(d->msg->queue_data, d);
 	assert_int_equal(d->state, DELIVERY_FOUND);
-	assert_int_equal(d->idlen, 3);	/* not beyond the tag */
+	assert_int_equal(d->idlen, 3);	/* 9 was given, and the tag has 3 bytes */
 	assert_false(ledger_is_empty(ledger));
 	assert_true(ledger_has_token(ledger, "c.1"));
 	assert_false(ledger_has_token(ledger, "c.2"));
@@ -67,7 +67,7 @@ FIXTURE_TEST(test_add)
 	assert_true(ledger_is_empty(ledger));
 }
 
-/* Random moves: counts, lists and what the mover notes agree with a model. */
+/* After random moves, the lists, counts and flags of deliveries agree with a model. */
 FIXTURE_TEST(test_moves)
 {
 	struct delivery *d[50];
@@ -137,7 +137,7 @@ FIXTURE_TEST(test_sort)
 	assert_null(d);
 }
 
-/* A lease of which less than a quarter is left is not sure: it is renewed first. */
+/* A delivery with less than a quarter of its lease left must be renewed before it runs. */
 FIXTURE_TEST(test_sure)
 {
 	struct delivery *d = add("c.1");
@@ -181,7 +181,7 @@ FIXTURE_TEST(test_when)
 	assert_int_equal(ledger_patience(ledger), SEC);
 }
 
-/* It goes on for pops without a reply, and ends with the last delivery. */
+/* Renewals go on while a pop has no reply, and end with the last delivery. */
 FIXTURE_TEST(test_when_empty)
 {
 	ledger_expect(ledger);
@@ -204,7 +204,9 @@ renew_hinted(void *arg)
 	assert_true(ledger_begin_renewal(ledger, true));
 }
 
-/* The first hint renews at once, and again for what was on its way; many renew rarely. */
+/*
+ * The first hint renews at once, and once more 400 ms later.  Many hints are few renewals.
+ */
 FIXTURE_TEST(test_hints)
 {
 	unsigned i;
@@ -252,7 +254,7 @@ FIXTURE_TEST(test_what)
 	assert_ptr_equal(sent[2].v[0], d);
 }
 
-/* A delivery that a call is about stays until the answer, beyond its end and the ledger's. */
+/* A delivery in a batch stays allocated until batch_done(), even after the ledger is freed. */
 FIXTURE_TEST(test_batch)
 {
 	struct delivery *d = add_in(DELIVERY_IN_HAND);
@@ -311,13 +313,16 @@ FIXTURE_TEST(test_answers)
 		if (d->state != DELIVERY_KEPT && rows[i].answer > 2)
 			assert_int_equal(d->msg->cancel,
 			    rows[i].answer == 3 ? CANCEL_DROP : CANCEL_DEAD);
-		/* Of several renewals on their way only the first loses it. */
+		/* Of several renewals without an answer, only the first reports the loss. */
 		if (rows[i].lease == LEASE_LOST)
 			assert_int_equal(ledger_renewed(ledger, d, 0, 0), LEASE_SEEN);
 	}
 }
 
-/* A hand-over that Redis refuses has no other end; what is on its way ends by itself. */
+/*
+ * Only a refused hand-over is cancelled by a renewal's answer.  One that is kept or sent
+ * ends with the answer to its own call.
+ */
 FIXTURE_TEST(test_renewed_hand_over)
 {
 	static char *none[] = { NULL }, *listed[] = { (char *)"q", NULL };
@@ -344,7 +349,7 @@ FIXTURE_TEST(test_renewed_hand_over)
 	assert_int_equal(d->msg->cancel, CANCEL_DEAD);
 }
 
-/* Messages of batches count from the pop until their results are confirmed. */
+/* In a queue of batches the bytes of a message count until its result is confirmed. */
 FIXTURE_TEST(test_bytes)
 {
 	struct delivery *d = add("c.1"), *small, *large;
@@ -376,7 +381,7 @@ FIXTURE_TEST(test_bytes)
 	cfg.batch = 1;
 }
 
-/* Where the payload cannot be compared, "held" counts. */
+/* If the payload is not here to be compared, an unclear answer counts as "held". */
 FIXTURE_TEST(test_unclear)
 {
 	struct delivery *d = add_in(DELIVERY_LOADING);

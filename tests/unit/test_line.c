@@ -3,7 +3,7 @@
 
 #include "loop/line.h"
 
-/* One line a record: "text|" or, cut, "text>". */
+/* Appends each line to a buffer as "text|"; a line that was cut as "text>". */
 static void
 collect(const char *p, size_t n, bool cut, void *arg)
 {
@@ -50,7 +50,7 @@ TEST(test_lines)
 	check("abc\n", 1, "a>b>c|");
 }
 
-/* A whole line is handed out where it lies. */
+/* A line that arrives whole is passed on without a copy. */
 static const char *feed_at;
 
 static void
@@ -109,7 +109,7 @@ TEST(test_random_splits)
 		if (a.len > 0)
 			assert_memory_equal(a.data, b.data, a.len);
 
-		/* and they are the bytes that went in, no piece above max */
+		/* The lines are the bytes that went in, and no piece is longer than max. */
 		for (p = start = i = 0; p < a.len; p++) {
 			if (a.data[p] != '>' && a.data[p] != '|') {
 				assert_int_equal(a.data[p], in[i++]);

@@ -1,4 +1,4 @@
-/* The loader: large payloads that come, that do not, and messages that are put aside. */
+/* The loader: large payloads that arrive or fail, and messages that are put aside. */
 #include "unit.h"
 
 #include "ledger_fixture.h"
@@ -59,7 +59,7 @@ load(struct delivery *d)
 	return loader_loaded(l, d, xstrdup("payload"), 7, free_payload);
 }
 
-/* Nothing came: true if the message was put aside. */
+/* The payload did not come; returns whether the message was put aside. */
 static bool
 fails(struct delivery *d)
 {
@@ -76,7 +76,7 @@ FIXTURE_TEST(test_loaded)
 {
 	struct delivery *d = add_large("c.1");
 
-	assert_null(loader_next(l));		/* it is asked for */
+	assert_null(loader_next(l));		/* loader_add() said to ask for it already */
 	assert_true(load(d));
 	assert_int_equal(d->state, DELIVERY_FOUND);
 	assert_string_equal(d->msg->payload, "payload");
@@ -84,7 +84,7 @@ FIXTURE_TEST(test_loaded)
 	assert_null(loader_next(l));
 }
 
-/* Asked again after a backoff, each of them once. */
+/* Payloads that did not come are asked for again after a backoff, each once. */
 FIXTURE_TEST(test_again)
 {
 	struct delivery *d = add_large("c.1"), *e = add_large("c.2"), *f = add_large("c.3");
@@ -105,7 +105,7 @@ FIXTURE_TEST(test_again)
 	assert_int_equal(asks, 1);
 }
 
-/* A request that the server never had does not count; the backoff has a bound. */
+/* A request that was not sent is not an attempt; its backoff has a bound. */
 FIXTURE_TEST(test_not_sent)
 {
 	struct delivery *d = add_large("c.1");
@@ -145,7 +145,10 @@ put_aside(usec_t delay, bool news)
 	ledger_move(ledger, d, DELIVERY_DONE);
 }
 
-/* After three attempts; longer each time, until a payload has come. */
+/*
+ * A message is put aside after three attempts.  The delay grows each time until a payload
+ * has come; the log gets it again (news) after ten minutes.
+ */
 FIXTURE_TEST(test_aside)
 {
 	put_aside(SEC, false);

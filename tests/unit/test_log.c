@@ -1,6 +1,6 @@
 /*
- * The log: sinks that are blocked, full, moved or gone.  Tests of stderr run in a child
- * of their own, with its descriptor 2 replaced.
+ * The log: sinks that are blocked, full, moved or gone.  Tests of stderr replace
+ * descriptor 2 and put it back.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"
@@ -146,7 +146,7 @@ FIXTURE_TEST(test_file)
 	free(moved);
 }
 
-/* A limit on the file's size stands for a full disk: writes come out short. */
+/* A limit on the file's size acts like a full disk: writes are short. */
 FIXTURE_TEST(test_short_write)
 {
 	char *path = in_dir("short"), *s;
@@ -212,7 +212,7 @@ size_of(const char *path)
 	return (size_t)st.st_size;
 }
 
-/* Held records leave together, in their order, and before a warning. */
+/* Held records are written together and in order, at the latest with a warning. */
 FIXTURE_TEST(test_held)
 {
 	char *path = in_dir("held"), *s;
@@ -243,8 +243,8 @@ FIXTURE_TEST(test_held)
 }
 
 /*
- * A log that cannot be written says so on stderr: once when it begins, once when it
- * ends, and again only a minute later where it goes up and down.
+ * When the log cannot be written, rqd reports that on stderr once, and once when it can
+ * be written again.  A log that fails again within a minute is not reported again.
  */
 FIXTURE_TEST(test_failure_is_reported)
 {
@@ -259,7 +259,7 @@ FIXTURE_TEST(test_failure_is_reported)
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
 	assert_int_equal(log_open(path, NULL), 0);
-	for (i = 0; i < 20; i++)	/* longer than stderr, which has the same limit */
+	for (i = 0; i < 20; i++)	/* the limit below must leave room for stderr's file */
 		log_event(LOG_LV_INFO, "fits", NULL);
 	assert_null(log_failure());
 	clock_fake_advance(2 * MINUTE);
@@ -277,7 +277,7 @@ FIXTURE_TEST(test_failure_is_reported)
 		assert_true((p != NULL) == (i != 1));
 		assert_true(p == NULL || strstr(p + 1, failed) == NULL);
 		free(s);
-		log_flush();	/* the report of what was lost */
+		log_flush();	/* writes how many records were lost */
 		assert_null(log_failure());
 		s = slurp(err, NULL);
 		assert_true((strstr(s, resumed) != NULL) == (i != 1));
@@ -293,7 +293,7 @@ FIXTURE_TEST(test_failure_is_reported)
 	free(err);
 }
 
-/* Lost records are counted one by one. */
+/* Held records that are lost on a full disk are counted one by one. */
 FIXTURE_TEST(test_held_on_a_full_disk)
 {
 	char *path = in_dir("after"), *s;
@@ -352,7 +352,7 @@ count_waiting(void *arg UNUSED)
 	waiting_calls++;
 }
 
-/* Reads what is there into b, without waiting. */
+/* Appends to b what can be read without waiting. */
 static void
 read_some(int fd, struct buf *b)
 {
@@ -365,8 +365,8 @@ read_some(int fd, struct buf *b)
 }
 
 /*
- * Every record is either in the text, whole and in order, or counted by a
- * report at the place where it is missing.
+ * Checks that each record is in the text, whole and in order, or that a report counts it
+ * in its place.  *reports is the number of these.
  */
 static void
 check_records(char *s, long records, long *reports)
@@ -450,7 +450,7 @@ FIXTURE_TEST(test_blocked_socket)
 	flood(fd[0], fd[1]);
 }
 
-/* The same where /proc cannot give a second description. */
+/* A blocked pipe that could not be opened again by /proc: the sink polls before it writes. */
 FIXTURE_TEST(test_polled_pipe)
 {
 	struct log_sink *s;
@@ -482,7 +482,7 @@ FIXTURE_TEST(test_polled_pipe)
 	close(fd[0]);
 }
 
-/* A record larger than the backlog, and a reader that has gone. */
+/* A record larger than the backlog is dropped; a reader that has gone does no harm. */
 FIXTURE_TEST(test_hopeless)
 {
 	struct buf got = BUF_INIT;
@@ -524,7 +524,7 @@ FIXTURE_TEST(test_journal)
 	assert_int_equal(fstat(2, &st), 0);
 	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 	setenv("JOURNAL_STREAM", env, 1);
-	log_sink_journal_path = NULL;	/* the stream is all there is */
+	log_sink_journal_path = NULL;	/* only the stream, not the journal's socket */
 	assert_int_equal(log_open("stderr", NULL), 0);
 	log_event(LOG_LV_ERROR, "a", NULL);
 	log_set_format(LOG_JSON);
@@ -573,7 +573,7 @@ FIXTURE_TEST(test_syslog)
 	assert_int_equal(recv(fd, got, sizeof(got), 0), 7);
 	assert_memory_equal(got, "<30>one", 7);
 
-	/* the daemon is slow: records wait, and come one a datagram */
+	/* syslog is slow: records wait, and each is sent as one datagram */
 	for (i = 0; i < 500; i++)
 		assert_true(log_sink_write(s, "<30>many\n", 9));
 	assert_true(s->backlog.len > 0);
@@ -584,7 +584,7 @@ FIXTURE_TEST(test_syslog)
 	}
 	assert_int_equal(n, 500);
 
-	/* too long for the socket: lost alone */
+	/* a record too long for the socket is lost, and no other */
 	memset(long_one, 'x', LOG_BACKLOG);
 	long_one[LOG_BACKLOG - 1] = '\n';
 	i = 4096;
@@ -595,7 +595,7 @@ FIXTURE_TEST(test_syslog)
 	assert_true(log_sink_write(s, "<30>next\n", 9));
 	assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
 
-	/* gone, and there again */
+	/* syslog goes away, and comes back */
 	close(fd);
 	assert_false(log_sink_write(s, "<30>gone\n", 9));
 	assert_int_equal(s->lost, 2);
@@ -615,7 +615,10 @@ FIXTURE_TEST(test_syslog)
 
 /* -- the journal's own protocol ----------------------------------------------------- */
 
-/* stderr is the journal's stream, and its socket is fd; undo with journal_off(). */
+/*
+ * Makes stderr look like the journal's stream; *fd is the journal's datagram socket.
+ * journal_off() undoes it.
+ */
 static int
 journal_on(int *fd, char **path)
 {
@@ -681,7 +684,7 @@ FIXTURE_TEST(test_journal_fields)
 	journal_off(old, fd, path);
 }
 
-/* The journal is stuck: nothing waits, records are kept, and lost ones are told. */
+/* The journal does not read: rqd does not block, keeps records, and counts the lost ones. */
 FIXTURE_TEST(test_journal_slow)
 {
 	char *path, got[1024], line[900];
@@ -712,7 +715,7 @@ FIXTURE_TEST(test_journal_slow)
 	journal_off(old, fd, path);
 }
 
-/* Longer than a datagram may be: in a file whose descriptor comes instead. */
+/* A record too long for a datagram is sent as the descriptor of a sealed file. */
 FIXTURE_TEST(test_journal_long)
 {
 	char *path = in_dir("journal"), byte, space[CMSG_SPACE(sizeof(int))];

@@ -73,7 +73,7 @@ FIXTURE_TEST(test_quotes)
 		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f",
 		    "\"gr\xc3\xbc\xc3\x9f\"" },
 		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"" },
-		/* a lone byte, overlong, surrogate, too large, cut short */
+		/* bad UTF-8: a lone byte, overlong, surrogate, too large, cut short */
 		{ "\xff", "\"\\xff\"", "\"\\\\xff\"" },
 		{ "\xc0\xaf", "\"\\xc0\\xaf\"", "\"\\\\xc0\\\\xaf\"" },
 		{ "\xe0\x80\xaf", "\"\\xe0\\x80\\xaf\"",
@@ -113,7 +113,7 @@ FIXTURE_TEST(test_quotes)
 	}
 }
 
-/* No value makes a second record, whatever it tries. */
+/* No value can forge a field or a second record. */
 FIXTURE_TEST(test_forged)
 {
 	struct log_ctx ctx = { "q\nlevel=error", "7 event=dead", 0, 0 };
@@ -130,7 +130,7 @@ FIXTURE_TEST(test_forged)
 	free(s);
 }
 
-/* Random bytes: always one line of valid JSON, without control characters. */
+/* Random bytes as a value always make one line of valid JSON, without control characters. */
 FIXTURE_TEST(test_random_json)
 {
 	char value[64], *s, *p;

@@ -62,7 +62,7 @@ run_chain(struct loop *l)
 
 	loop_defer(l, &ch.a, chain_a, &ch);
 	loop_defer(l, &ch.b, trace_it, (char *)"b");
-	loop_defer(l, &ch.b, trace_it, (char *)"B");	/* no-op */
+	loop_defer(l, &ch.b, trace_it, (char *)"B");	/* ignored: it is deferred already */
 	loop_defer(l, &gone, trace_it, (char *)"x");
 	loop_defer_cancel(l, &gone);
 	loop_defer_cancel(l, &gone);
@@ -94,7 +94,10 @@ last_one(void *arg)
 	loop_defer(ch->loop, &ch->b, trace_it, (char *)"d");
 }
 
-/* Redis' calls are written by those deferred last: handlers are fed after them. */
+/*
+ * Calls of loop_defer_last() come after the others, and those of loop_defer_feed() after
+ * these: rqd writes to Redis first, then to handlers.
+ */
 FIXTURE_TEST(test_defer_order)
 {
 	struct loop *l = loop_new();
@@ -174,7 +177,7 @@ world_timer(void *arg)
 		assert_int_equal(write(w->fd[1], "x", 1), 1);
 }
 
-/* A turn is events, then timers, then deferred calls. */
+/* A turn runs events first, then timers, then deferred calls. */
 FIXTURE_TEST(test_order)
 {
 	struct world w = { .loop = loop_new() };
@@ -212,7 +215,7 @@ FIXTURE_TEST(test_time)
 	timer_init(&far, l, trace_it, (char *)"x");
 	timer_set(&far, HOUR);
 	timer_init(&t, l, stop_loop, l);
-	for (i = 0; i < 20; i++) {	/* below a millisecond each */
+	for (i = 0; i < 20; i++) {	/* each shorter than a millisecond */
 		timer_set(&t, 200);
 		loop_run(l);
 	}
@@ -227,7 +230,7 @@ FIXTURE_TEST(test_time)
 	assert_string_equal(trace, "");
 }
 
-/* Nobody but loop_stop() ends a real loop, and idle it does not spin. */
+/* A loop that has nothing to do sleeps until its timer; a stopped one returns at once. */
 FIXTURE_TEST(test_idle)
 {
 	struct loop *l = loop_new();
@@ -356,7 +359,7 @@ FIXTURE_TEST(test_simulated_hour)
 
 /* -- the log ----------------------------------------------------------------------- */
 
-/* A blocked stderr drains from the loop alone, and is not watched after. */
+/* The loop alone writes out the records that a blocked stderr has kept, then stops watching. */
 FIXTURE_TEST(test_log_drains)
 {
 	struct loop *l = loop_new();
@@ -366,7 +369,7 @@ FIXTURE_TEST(test_log_drains)
 	char piece[4096], fill[1000], *s;
 	ssize_t n;
 
-	log_hold(false);	/* each record at once */
+	log_hold(false);	/* writes each record at once */
 	memset(fill, 'x', sizeof(fill));
 	assert_int_equal(pipe(fd), 0);
 	fflush(stderr);
@@ -391,7 +394,7 @@ FIXTURE_TEST(test_log_drains)
 		reports++;
 	assert_int_equal(reports, 1);
 
-	/* blocked again, and then the target changes under the watch */
+	/* stderr is blocked again, and the log's target changes while the loop watches it */
 	for (i = 0; i < 200; i++)
 		log_event(LOG_LV_INFO, "flood", NULL,
 		    LF_MEM("fill", fill, sizeof(fill)));

@@ -1,5 +1,5 @@
 /*
- * The queue in memory keeps the contract of queue.h, under a simulated loop.
+ * The queue in memory (tests/sim/mem.c) keeps the contract of queue.h.
  */
 #include "unit.h"
 
@@ -236,7 +236,7 @@ FIXTURE_TEST(test_steal)
 	assert_int_equal(mem_count(f.store, MEM_LEASED), 1);
 }
 
-/* A daemon dies with messages in flight: their leases expire. */
+/* A daemon dies with messages in flight: when their leases expire, each counts a crash. */
 FIXTURE_TEST(test_die)
 {
 	mem_push(f.store, "x", 1, 0);

@@ -1,7 +1,7 @@
 /*
- * Messages, and the ids of payloads.  The table below has the ids that ident() of
- * pop.lua gives these payloads; they were compared with a server, together with 80,000
- * random ones.
+ * Messages, and the ids in payloads.  Each id in the table is the one that ident() of
+ * pop.lua gives for the payload.  That was checked once on a server, together with 80,000
+ * random payloads.
  */
 #include "unit.h"
 
@@ -82,7 +82,7 @@ static const struct {
 	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"a\":0,\"id\":7}//", NULL },
 	{ "\v{\"id\":7}", NULL }, { "{\"id\":\v7}", NULL },
 
-	/* Only the beginning of the payload is read. */
+	/* An id that is the first member is taken without reading the rest. */
 	{ "{\"id\":1,\"id\":2}", "1" }, { "{\"id\":\"a\",\"id\":{}}", "a" },
 	{ "{\"id\":7}x", "7" }, { "{ \n\"id\"\t:\r-7 ,", "-7" }, { "{\"id\":\"a\" }", "a" },
 	{ "{\"id\":7", NULL }, { "{\"id\":07}", NULL }, { "{\"id\":1.0}", NULL },
@@ -190,7 +190,7 @@ TEST(test_depth)
 	assert_int_equal(nested(30000, false), -1);
 }
 
-/* Cut and changed anywhere: no read past the end, and only good ids. */
+/* Payloads cut and changed at random: an id that is found is a good one. */
 TEST(test_random)
 {
 	static const char bytes[] = "{}[]\":,\\ud8id07-.eExnull\n\x7f\xff ";
@@ -237,7 +237,7 @@ count_free(char *p)
 	free(p);
 }
 
-/* Keeps its configuration alive; frees the payload its own way. */
+/* A message keeps its configuration alive, and frees its payload with free_payload(). */
 TEST(test_memory)
 {
 	struct config *c = config_new();

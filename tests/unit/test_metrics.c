@@ -16,7 +16,7 @@
 struct parsed {
 	json_t	*types;		/* family -> type */
 	json_t	*samples;	/* series as text -> value */
-	const char *line;	/* for complaints */
+	const char *line;	/* the line being parsed, for a debugger */
 	char	 family[128];	/* of the last # TYPE */
 };
 
@@ -31,7 +31,7 @@ name_length(const char *s)
 	return n;
 }
 
-/* "HELP name text" then "TYPE name type": each family once, help first. */
+/* Each family has "# HELP name text" and then "# TYPE name type", both once. */
 static void
 parse_comment(struct parsed *p, const char *s)
 {
@@ -51,7 +51,7 @@ parse_comment(struct parsed *p, const char *s)
 	json_object_set_new(p->types, p->family, json_string(type));
 }
 
-/* A sample's name is its family's, or that with a suffix where it is a histogram. */
+/* A sample's name must be its family's; a histogram's has a suffix. */
 static void
 check_name(const struct parsed *p, const char *s, size_t n)
 {
@@ -71,7 +71,7 @@ check_name(const struct parsed *p, const char *s, size_t n)
 		    strncmp(s + len, "_count", n - len) == 0);
 }
 
-/* {a="b",c="d"}; returns what follows. */
+/* Parses {a="b",c="d"}; returns what follows. */
 static const char *
 parse_labels(const char *s)
 {
@@ -151,7 +151,7 @@ sample(const struct parsed *p, const char *series)
 
 /* -- what goes in ------------------------------------------------------------------ */
 
-/* A number of its own for each member. */
+/* Each member has another value, so that a sample cannot show the wrong one. */
 static struct metrics
 make(const struct metrics_queue *queues, size_t n)
 {
@@ -176,7 +176,7 @@ print(const struct metrics *m)
 	return p;
 }
 
-/* The samples of a daemon without queues, all of them. */
+/* A daemon without queues has these samples, and no others. */
 TEST(test_nothing)
 {
 	static const struct {
@@ -293,7 +293,7 @@ TEST(test_schedules)
 	parsed_done(&p);
 }
 
-/* Without an answer of Redis its figures are left out, and nothing else. */
+/* Figures that only Redis knows are left out while it does not answer; others are not. */
 TEST(test_unknown)
 {
 	struct stats stats = { .n = { 0 } };
@@ -357,7 +357,7 @@ TEST(test_labels)
 	check_label("caf\xe9", "caf\\\\xe9");
 }
 
-/* The format is right for any name of a queue. */
+/* The text is valid for any name of a queue. */
 TEST(test_random_names)
 {
 	struct stats stats = { .n = { 0 } };
@@ -378,7 +378,7 @@ TEST(test_random_names)
 	}
 }
 
-/* The dashboard is JSON that Grafana takes: panels with a place and expressions. */
+/* The example dashboard is valid JSON; each panel has a place and expressions. */
 TEST(test_dashboard)
 {
 	const char *top = getenv("SRCDIR");
@@ -409,11 +409,11 @@ TEST(test_stall)
 	usec_t t = 1000 * SEC;
 
 	assert_int_equal(stall_length(&s, t), 0);
-	stall_note(&s, t, 5, 100);		/* the first look knows of no past */
+	stall_note(&s, t, 5, 100);		/* the first note: nothing to compare with */
 	assert_int_equal(stall_length(&s, t), 0);
-	stall_note(&s, t + 60 * SEC, 6, 100);	/* more wait, none was taken */
+	stall_note(&s, t + 60 * SEC, 6, 100);	/* one more waits, none was taken */
 	assert_int_equal(stall_length(&s, t + 60 * SEC), 60 * SEC);
-	stall_note(&s, t + 120 * SEC, 9, 101);	/* one was */
+	stall_note(&s, t + 120 * SEC, 9, 101);	/* this daemon took one */
 	assert_int_equal(stall_length(&s, t + 120 * SEC), 0);
 	stall_note(&s, t + 180 * SEC, 9, 101);
 	assert_int_equal(stall_length(&s, t + 190 * SEC), 70 * SEC);
@@ -424,6 +424,7 @@ TEST(test_stall)
 	stall_note(&s, t + 400 * SEC, 1, 101);
 	stall_note(&s, t + 500 * SEC, 1, 101);
 	assert_int_equal(stall_length(&s, t + 500 * SEC), 200 * SEC);
-	stall_note(&s, t + 500 * SEC + STALL_GAP + 1, 1, 101);	/* nobody looked for long */
+	/* No note came for longer than STALL_GAP: the time between does not count. */
+	stall_note(&s, t + 500 * SEC + STALL_GAP + 1, 1, 101);
 	assert_int_equal(stall_length(&s, t + 500 * SEC + STALL_GAP + 1), 0);
 }

@@ -1,4 +1,4 @@
-/* systemd's notification protocol, against a socket of the test. */
+/* systemd's notification protocol: the test plays systemd, with a socket of its own. */
 #define UNIT_OWN_MAIN
 #include "unit.h"
 
@@ -29,7 +29,7 @@ expect_nothing(void)
 	assert_int_equal(recv(sock, &c, 1, MSG_DONTWAIT), -1);
 }
 
-/* An abstract address: nothing to clean up. */
+/* Binds an abstract address, which leaves no file. */
 static int
 bind_socket(void **state UNUSED)
 {
@@ -104,7 +104,7 @@ TEST(test_none)
 	expect_nothing();
 }
 
-/* A manager that reads nothing holds nobody up for long. */
+/* A manager that does not read its socket does not block rqd for long. */
 TEST(test_stuck)
 {
 	usec_t start = clock_mono();

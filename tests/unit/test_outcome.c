@@ -6,7 +6,7 @@
 
 #include "policy/outcome.h"
 
-/* 3 attempts, 2 crashes, 10 s to 1 min, dead at 65 and 66. */
+/* Rows below rely on these limits. */
 static struct queue_config queue = {
 	.max_attempts = 3, .max_crashes = 2, .backoff = 10 * SEC,
 	.backoff_max = MINUTE, .dead_status = { [65] = true, [66] = true },
@@ -37,7 +37,7 @@ struct row {
 #define NO		REASON_NONE
 #define CANNOT		REASON_CANNOT_EXECUTE
 
-/* With unit 1 the delay is the whole backoff. */
+/* Decided with unit = 1, so each delay is the whole backoff. */
 static const struct row rows[] = {
 	{ EXIT(0), 0, ACK },
 	{ EXIT(0), 2, ACK },
@@ -72,7 +72,7 @@ static const struct row rows[] = {
 	{ STOPPED(STOP_LOST, 65), 0, STALE },
 	{ KILLED(STOP_LOST), 2, STALE },
 
-	/* Could not be started. */
+	/* The handler could not be started. */
 	{ NOT_STARTED(ENOENT), 0, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(EAGAIN), 2, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(E2BIG), 0, RETRY(CANNOT, 10 * SEC, NO) },
@@ -94,7 +94,7 @@ static const struct row rows[] = {
 	    RETRY(REASON_PROTOCOL, 10 * SEC, NO) },
 	{ { .end = END_ANSWER, .said = SAID_DEFER, .delay = HOUR }, 2, DEFER(NO) },
 
-	/* The statement of an exec handler counts, whatever its status; 126 and 127 suspend. */
+	/* An exec handler's statement decides, not its status; 126 and 127 still suspend. */
 	{ SAID(0, SAID_RETRY), 0, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(65, SAID_RETRY), 1, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(1, SAID_RETRY), 2, DEAD(REASON_ATTEMPTS, NO) },
@@ -188,7 +188,7 @@ static const struct row suspended_rows[] = {
 	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, MINUTE, NO) },
 };
 
-/* The outcome of a cancelled message, however its handler ended; and before it is run. */
+/* A cancelled message is dropped or dead, however its handler ended, and before it runs. */
 TEST(test_cancelled)
 {
 	static const struct result results[] = {
@@ -225,7 +225,7 @@ TEST(test_suspended)
 		v = outcome_decide(&m, &suspended_rows[i].result, true, 1);
 		assert_verdict(&v, &suspended_rows[i].want);
 	}
-	/* A kind that keeps nothing knows no later: to defer is to break the protocol. */
+	/* A kind that keeps no messages cannot defer one: that breaks the protocol. */
 	r = (struct result)SAID(0, SAID_DEFER);
 	v = outcome_decide(&(struct message){ .cfg = &list }, &r, false, 1);
 	assert_int_equal(v.op, VERDICT_DEAD);
@@ -236,7 +236,7 @@ TEST(test_suspended)
 	assert_true(v.failed);
 }
 
-/* Every status, unsignalled, one by one. */
+/* Every exit status of a handler that rqd did not signal. */
 TEST(test_every_status)
 {
 	int status;
@@ -307,7 +307,7 @@ TEST(test_refuse)
 	}
 }
 
-/* max_attempts 1: no retry; max_crashes 0: the first one is too many. */
+/* max_attempts = 1: no retry.  max_crashes = 0: the first crash makes a dead letter. */
 TEST(test_smallest)
 {
 	struct queue_config q = { .max_attempts = 1, .max_crashes = 0 };

@@ -1,6 +1,6 @@
 /*
- * Pops of unknown outcome: when to ask mine about each, and when the next pop may be
- * sent.
+ * Pops of unknown outcome: when to ask the script "mine" about each, and when the next pop
+ * may be sent.
  */
 #include "unit.h"
 
@@ -58,7 +58,7 @@ joined(struct words *w)
 	return text;
 }
 
-/* Of a pop for a queue of batches the turn and the room, as the script gets them. */
+/* Returns the word of a pop that gives turn, room and batch to the script; static. */
 static const char *
 batch_words(enum turn turn, unsigned room)
 {
@@ -97,7 +97,7 @@ begin(void)
 	begin_turn(TURN_OLDEST, 1);
 }
 
-/* The pop on its way is lost; what mine was asked last is in `text`. */
+/* Asks mine about a pop; the words of the question are in `text`. */
 static struct pop_call *
 question(struct pop_call *pop)
 {
@@ -117,7 +117,7 @@ lose_and_ask(void)
 	return question(pops_to_ask(p));
 }
 
-#define LAST	.from = ""	/* page */
+#define LAST	.from = ""	/* no page follows */
 #define TOLD(pop, ...)	\
 	pops_mine_page(p, pop, &(struct mine_page){ __VA_ARGS__ })
 
@@ -168,7 +168,7 @@ FIXTURE_TEST(test_words)
 	assert_false(pops_is_noted(p));
 }
 
-/* The word for the turn comes before the last one. */
+/* Returns the word for the turn, which is the last but one. */
 static const char *
 turn_of(enum turn turn, unsigned n)
 {
@@ -196,7 +196,7 @@ FIXTURE_TEST(test_turns)
 
 /* -- unknown outcomes ------------------------------------------------------- */
 
-/* It was not sent: nothing is unknown. */
+/* A pop that was not sent has no unknown outcome. */
 FIXTURE_TEST(test_not_sent)
 {
 	begin();
@@ -205,7 +205,7 @@ FIXTURE_TEST(test_not_sent)
 	assert_null(pops_to_ask(p));
 }
 
-/* It has run: mine finds what it took. */
+/* The lost pop has run: mine finds what it took. */
 FIXTURE_TEST(test_found)
 {
 	struct pop_call *pop = lose_and_ask();
@@ -219,7 +219,7 @@ FIXTURE_TEST(test_found)
 	assert_true(pops_is_noted(p));
 }
 
-/* It has not run yet: pops go on, and mine asks again after the deadline. */
+/* The lost pop has not run yet: pops go on, and mine is asked again after its deadline. */
 FIXTURE_TEST(test_not_found)
 {
 	struct pop_call *pop = lose_and_ask();
@@ -236,7 +236,7 @@ FIXTURE_TEST(test_not_found)
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_false(pops_is_unsure(p));
 	assert_null(pops_to_ask(p));
-	/* The answer is lost: once more. */
+	/* The answer of mine is lost: it is asked once more. */
 	pops_mine_lost(pop);
 	assert_false(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
@@ -245,7 +245,7 @@ FIXTURE_TEST(test_not_found)
 	assert_false(pops_is_noted(p));
 }
 
-/* No page is lost; a question that was not answered begins anew. */
+/* Each page is asked for in turn; after a lost answer mine begins with the first page. */
 FIXTURE_TEST(test_pages)
 {
 	struct pop_call *pop = lose_and_ask();
@@ -261,12 +261,12 @@ FIXTURE_TEST(test_pages)
 	pops_up(p);
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_ends(text, " 4999.000000 0 77 1000");
-	/* It was found on an earlier page. */
+	/* An earlier page had the messages. */
 	TOLD(pop, LAST);
 	assert_true(pops_is_idle(p));
 }
 
-/* It took something that is not where it should be: Redis' clock was set back. */
+/* The pop took messages that mine does not find: Redis' clock was set back. */
 FIXTURE_TEST(test_clock_back)
 {
 	struct pop_call *pop = lose_and_ask();
@@ -305,7 +305,7 @@ FIXTURE_TEST(test_mine_refused)
 	assert_int_equal(asks, 11);
 }
 
-/* An error that may have come after the first write; it has ended all the same. */
+/* After an error that may follow a write, mine is asked; after an earlier one it is not. */
 FIXTURE_TEST(test_errors)
 {
 	static const struct { enum reply_error e; bool early; } table[] = {
@@ -339,7 +339,7 @@ FIXTURE_TEST(test_errors)
 
 /* -- leases ----------------------------------------------------------------- */
 
-/* Words without the names of calls, which begin with the instance. */
+/* Returns the words about pops that are late. */
 static const char *
 late_words(void)
 {
@@ -373,7 +373,7 @@ FIXTURE_TEST(test_late)
 	assert_memory_equal(late_words(), "1 host-1-", 9);
 }
 
-/* Several at once: each has an answer of its own. */
+/* Two pops of unknown outcome: mine is asked about each at its own time. */
 FIXTURE_TEST(test_several)
 {
 	struct pop_call *first = lose_and_ask(), *second;

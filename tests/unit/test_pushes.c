@@ -1,5 +1,5 @@
 /*
- * Messages that a delivery hands over: order, limits, faults.
+ * Messages that a handler pushes to other queues: order, limits, faults.
  */
 #include "unit.h"
 
@@ -106,7 +106,7 @@ TEST(a_queue_with_shards_gets_each_message_in_one_of_them)
 	shard_keys_free(many.shard_keys);
 }
 
-/* The first fault stays, and nothing is left to push. */
+/* Checks that the first fault stays, and that nothing is left to push. */
 static void
 expect_fault(struct pushes **p, const char *text)
 {
@@ -166,7 +166,10 @@ say(struct pushes **p, size_t len, size_t *sum)
 	pushes_add_said(p, &m, &s, false, sum);
 }
 
-/* The messages of a run share 16 MiB; what goes beyond fails alone, and gives back its part. */
+/*
+ * The messages of a run share 16 MiB.  One that would exceed that has a fault, and its
+ * bytes no longer count.
+ */
 TEST(test_run)
 {
 	struct pushes *p[18] = { NULL };
@@ -182,7 +185,7 @@ TEST(test_run)
 	assert_int_equal(sum, 16 * each);
 	say(&p[17], 700000, &sum);
 	assert_null(pushes_fault(p[17]));
-	/* Its own fault gives back its part, too. */
+	/* The bytes of a message with a fault of its own do not count either. */
 	say(&p[17], 700000, &sum);
 	expect_fault(&p[17], "more than 1048576 bytes in all");
 	assert_int_equal(sum, 16 * each);
@@ -192,7 +195,7 @@ TEST(test_run)
 	}
 }
 
-/* Answered messages count until Redis has them, also after the process is gone. */
+/* Pushed messages count as debt until they are freed, also after the process is gone. */
 TEST(test_debt)
 {
 	struct pushes *p[17] = { NULL };

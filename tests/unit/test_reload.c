@@ -1,4 +1,4 @@
-/* From two configurations to the steps between them. */
+/* The plan of a reload: the steps from one configuration to another. */
 #include "config_fixture.h"
 
 #include "service/reload_plan.h"
@@ -46,10 +46,10 @@ static const struct plan plans[] = {
 	{ SHARDS("4"), SHARDS("8"), "-a +a", "", false, false },
 	{ SHARDS("4"), SHARDS("4 shards_drain = 8"), "-a +a", "", false, false },
 	{ SHARDS("4"), SHARDS("4 nice = 1"), "~a", "", false, false },
-	/* A queue that is declared for others is not this daemon's. */
+	/* A queue with concurrency = 0 is only declared: this daemon does not run it. */
 	{ A, "queue a { concurrency = 0 }\n", "-a", "", false, false },
 	{ "queue a { concurrency = 0 }\n", A, "+a", "", false, false },
-	/* One that pushes must know its targets' keys. */
+	/* A queue that pushes changes with its targets' keys, limits and shards. */
 	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 }\n", "=a", "",
 	    false, false },
 	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 key = x }\n", "~a",
@@ -59,7 +59,7 @@ static const struct plan plans[] = {
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} shards = 2 }\n", "-b ~a +b", "", false,
 	    false },
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} nice = 3 }\n", "=a ~b", "", false, false },
-	/* A key that moves: its old owner goes first. */
+	/* A key moves to another queue: the old one is removed first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },
 	{ A, "defaults { nice = 0 }\n" A, "=a", "", false, false },
@@ -114,7 +114,7 @@ TEST(test_plans)
 	}
 }
 
-/* Every option that needs a restart, changed: the list has room for them. */
+/* All options that need a restart are changed: the list of names has room for them. */
 TEST(test_all_restarts)
 {
 	struct config *from = load_text(""), *to = load_text("name = \"x\" max_handlers = 1\n"
@@ -132,7 +132,7 @@ TEST(test_all_restarts)
 	config_unref(to);
 }
 
-/* A thousand queues: each is found, none is confused with another. */
+/* The plan for a thousand queues has the right step for each. */
 TEST(test_many)
 {
 	struct buf b = BUF_INIT;

@@ -1,6 +1,6 @@
 /*
- * Replies, as hiredis' parser makes them of bytes that come in any pieces.
- * And the names of scripts.
+ * Replies that hiredis' parser makes of bytes that arrive in any pieces; and the table of
+ * scripts.
  */
 #include "unit.h"
 
@@ -88,7 +88,7 @@ TEST(test_errors)
 		{ "ERR unknown command", REPLY_OTHER },
 		{ "ERR", REPLY_OTHER },
 		{ "", REPLY_OTHER },
-		/* Redis 7's script errors keep the word in front; those before wrap it. */
+		/* An error in a script: Redis 7 begins with its word, older ones wrap it. */
 		{ "WRONGTYPE Operation against a key script: 0123, on @user_script:1.",
 		    REPLY_WRONGTYPE },
 		{ "ERR Error running script (call to f_0123): @user_script:1: "
@@ -145,7 +145,7 @@ TEST(test_cause)
 	}
 }
 
-/* The reply is the same, whatever the reader got in between. */
+/* The reply is the same wherever its bytes are split. */
 TEST(test_every_split)
 {
 	static const char bytes[] = "*7\r\n$5\r\na\0b\r\n\r\n:-42\r\n$-1\r\n*2\r\n+OK\r\n"
@@ -178,7 +178,7 @@ TEST(test_every_split)
 	}
 }
 
-/* No access of the wrong type gives anything but the default. */
+/* Reading a reply as the wrong type gives the default. */
 TEST(test_wrong_types)
 {
 	static const char *const all[] = { "+OK\r\n", "-ERR x\r\n", ":7\r\n", "$1\r\n7\r\n",
@@ -296,7 +296,7 @@ TEST(test_fields)
 	assert_true(reply_double_at(r, NOW) > 1.4 && reply_double_at(r, NOW) < 1.6);
 	freeReplyObject(r);
 	assert_false(reply_has(NULL, form));
-	/* one after the other too short, or of another type */
+	/* Each of these is too short, or has a field of another type. */
 	assert_false(has("*3\r\n$1\r\nx\r\n:2\r\n$3\r\n1.5\r\n", form));
 	assert_false(has("*1\r\n:1\r\n", "s"));
 	assert_false(has("*1\r\n$-1\r\n", "s"));

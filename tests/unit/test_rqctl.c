@@ -16,7 +16,7 @@
 #include "rqctl/plugin.h"
 #include "base/units.h"
 
-/* Parses words that are separated by single blanks; '' is the empty word. */
+/* Parses a command line whose words are separated by single blanks; '' is an empty word. */
 static int
 parse(struct args *a, const char *line, char **cause)
 {
@@ -93,7 +93,7 @@ TEST(options_stand_anywhere)
 	args_done(&a);
 }
 
-/* The same name is another option for another verb. */
+/* One name can be different options of different verbs. */
 TEST(options_belong_to_verbs)
 {
 	struct args a;
@@ -166,7 +166,7 @@ no_verb_has_both(size_t i, size_t k)
 		assert_false((verb_options(v) >> i & 1) != 0 && (verb_options(v) >> k & 1) != 0);
 }
 
-/* Every row can be used: help is there, no verb has two options of one name. */
+/* Every verb and option has help, and no verb has two options of one name. */
 TEST(tables_are_whole)
 {
 	const struct verb *v;
@@ -320,7 +320,10 @@ TEST(tables)
 	buf_done(&b);
 }
 
-/* A long id is cut, so that the error can be read; not more than needed, nor below 8 columns. */
+/*
+ * A long id is cut so that the error fits: by no more than needed, and to no less than
+ * 8 columns.
+ */
 TEST(a_column_makes_room)
 {
 	struct buf b = BUF_INIT;
@@ -345,7 +348,7 @@ TEST(a_column_makes_room)
 	buf_done(&b);
 }
 
-/* The end of a long name often tells more than its middle. */
+/* A long name is cut in the middle, because its end often differs from other names. */
 TEST(a_name_is_cut_in_the_middle)
 {
 	static const char wide[] = "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5x";
