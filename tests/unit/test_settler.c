@@ -53,12 +53,12 @@ FIXTURE_TEST(test_goes_on)
 	assert_int_equal(answer(VERDICT_ACK, false, "error wrong type", false), DELIVERY_REFUSED);
 	assert_int_equal(warnings, 1);
 	assert_int_equal(checks, 0);
-	/* A letter that may have been written was not if the message still lives. */
+	/* The dead letter may have been written: "held" must be checked. */
 	assert_int_equal(answer(VERDICT_DEAD, true, "held", true), DELIVERY_SENT);
 	assert_int_equal(checks, 1);
 }
 
-/* Redis lost the delivery, and a renewal has found another message under its tag. */
+/* Redis lost the delivery, and a renewal found another message with its tag: no rescue. */
 FIXTURE_TEST(test_usurped)
 {
 	struct delivery_batch b;
@@ -82,7 +82,7 @@ FIXTURE_TEST(test_checked)
 	batch_done(&b);
 }
 
-/* The engine hears nothing of what it never had. */
+/* The result of a message that the engine never had is not reported to it. */
 FIXTURE_TEST(test_unrun)
 {
 	struct delivery_batch b;
@@ -139,7 +139,7 @@ FIXTURE_TEST(test_sizes)
 	assert_int_equal(next(&b[0]), SETTLER_NOTHING);
 }
 
-/* Large tags: a call ends with the one that makes it too large. */
+/* A call is closed after the result whose tag makes it too large. */
 FIXTURE_TEST(test_bytes)
 {
 	struct delivery_batch b;
@@ -154,7 +154,7 @@ FIXTURE_TEST(test_bytes)
 	batch_done(&b);
 }
 
-/* "over" only where the call has all that the daemon has, and all of it is acked. */
+/* A call is "over" only if it acks all deliveries that the daemon still has. */
 FIXTURE_TEST(test_over)
 {
 	static const struct {
@@ -180,7 +180,7 @@ FIXTURE_TEST(test_over)
 	}
 }
 
-/* Results one after the other without a pause: the settler knows that handlers are quick. */
+/* Keeps many results without a pause, so that the settler counts handlers as quick. */
 static void
 settle_quickly(void)
 {
@@ -190,7 +190,7 @@ settle_quickly(void)
 		ledger_move(ledger, keep(VERDICT_ACK), DELIVERY_DONE);
 }
 
-/* Quick handlers: results wait for others while many messages are in flight. */
+/* With quick handlers, results wait for others while many messages are in flight. */
 FIXTURE_TEST(test_waits)
 {
 	int i;
@@ -235,7 +235,7 @@ FIXTURE_TEST(test_batch_due)
 	assert_int_equal(flushes, 1);
 }
 
-/* Only one came in the time: the next does not wait. */
+/* No other result came in the time: the next call does not wait. */
 FIXTURE_TEST(test_waited_in_vain)
 {
 	int i;
@@ -252,7 +252,7 @@ FIXTURE_TEST(test_waited_in_vain)
 
 /* -- refusals --------------------------------------------------------------- */
 
-/* Each of a refused call goes into one of half the size, until one is to blame. */
+/* The results of a refused call go into calls of half the size, until the bad one is alone. */
 FIXTURE_TEST(test_halves)
 {
 	struct delivery *bad;
@@ -308,7 +308,7 @@ FIXTURE_TEST(test_backs_off)
 	}
 	assert_true(last >= 5 * SEC);	/* half of the patience, at least */
 	assert_true(wakes > 0);
-	/* One call with such results at a time; the end of this one lets the next go. */
+	/* Only one call with refused results is sent at a time; the next follows its end. */
 	d->due = 0;
 	settler_returned(settler, &b, false);
 	batch_done(&b);
@@ -316,7 +316,7 @@ FIXTURE_TEST(test_backs_off)
 	batch_done(&b);
 }
 
-/* While nothing is accepted, one call at a time is tried; a new connection tries at once. */
+/* While Redis refuses all calls, one is tried at a time; a new connection tries at once. */
 FIXTURE_TEST(test_hold)
 {
 	struct delivery_batch b;
@@ -325,7 +325,7 @@ FIXTURE_TEST(test_hold)
 	(void)keep(VERDICT_ACK);
 	b = settle(2);
 	settler_refused(settler, &b, REPLY_REFUSED);
-	assert_int_equal(b.v[0]->most, 0);	/* memory is full: nobody is to blame */
+	assert_int_equal(b.v[0]->most, 0);	/* maxmemory: no single result causes it */
 	batch_done(&b);
 	assert_int_equal(next(&b), SETTLER_NOTHING);
 	wakes = 0;
@@ -339,7 +339,7 @@ FIXTURE_TEST(test_hold)
 	b = settle(2);
 	settler_refused(settler, &b, REPLY_REFUSED);
 	batch_done(&b);
-	/* One that is accepted says that Redis takes results again. */
+	/* After one accepted call, all results are sent again. */
 	(void)keep(VERDICT_ACK);
 	b = settle(1);
 	assert_true(settler_answer(settler, &b, 0, "ok"));
@@ -350,7 +350,7 @@ FIXTURE_TEST(test_hold)
 
 /* -- rescue ----------------------------------------------------------------- */
 
-/* Two results that Redis has lost: one at a time, and the one in doubt goes first. */
+/* Redis has lost two messages: they are rescued one at a time, the lost call's again first. */
 FIXTURE_TEST(test_rescue)
 {
 	struct delivery *first = keep(VERDICT_RETRY), *second = keep(VERDICT_DEAD);
@@ -373,14 +373,14 @@ FIXTURE_TEST(test_rescue)
 	assert_true(settler_is_rescuing(settler));
 	assert_int_equal(next(&b), SETTLER_RESCUE);
 	assert_ptr_equal(b.v[0], first);
-	assert_int_equal(first->rescue_call, 7);	/* the second sending has the same */
+	assert_int_equal(first->rescue_call, 7);	/* sent again with the same number */
 	assert_true(settler_rescued(settler, first, "ok"));
 	assert_int_equal(ended[SETTLED_RESCUED], 1);
 	batch_done(&b);
 	assert_false(settler_is_rescuing(settler));
 	assert_int_equal(next(&b), SETTLER_RESCUE);
 	assert_ptr_equal(b.v[0], second);
-	/* Redis forgot what the first settle did: another daemon has put it back. */
+	/* Redis forgot what the first settle did, and another daemon has pushed it again. */
 	assert_true(settler_rescued(settler, second, "there"));
 	assert_int_equal(ended[SETTLED_STALE], 1);
 	batch_done(&b);
@@ -396,7 +396,7 @@ FIXTURE_TEST(test_rescue_refused)
 	assert_int_equal(next(&b), SETTLER_RESCUE);
 	d->rescue_call = 7;
 	assert_false(settler_rescued(settler, d, "strange"));
-	assert_int_equal(d->rescue_call, 0);	/* the next has a new number */
+	assert_int_equal(d->rescue_call, 0);	/* the next call gets a new number */
 	assert_false(settler_is_rescuing(settler));
 	settler_refuse(settler, d, REPLY_OTHER);
 	batch_done(&b);

@@ -1,5 +1,5 @@
 /*
- * The settler: acks that hand messages over to other queues.
+ * The settler: acks that push messages to other queues ("hand over").
  */
 #include "unit.h"
 
@@ -40,7 +40,7 @@ keep_pushes(enum verdict_op op, unsigned count, size_t len)
 	return keep_pushes_to("i", op, count, len);
 }
 
-/* The one call that there must be hands over. */
+/* Takes the next call, which must hand over n results. */
 static struct delivery_batch
 hand_over(size_t n)
 {
@@ -62,7 +62,7 @@ over(struct delivery_batch *b)
 	batch_done(b);
 }
 
-/* Acks that hand over have calls of their own; what is not acked hands nothing over. */
+/* Acks that hand over go in calls of their own; a result that is no ack pushes nothing. */
 FIXTURE_TEST(test_hand_over_apart)
 {
 	struct delivery_batch b;
@@ -75,7 +75,7 @@ FIXTURE_TEST(test_hand_over_apart)
 	assert_int_equal(b.n, 2);
 	assert_false(b.over);
 	over(&b);
-	/* Its reply may be lost: it never ends the note of the daemon's pops. */
+	/* Its reply may be lost, so the call is never "over". */
 	assert_int_equal(settler_next(settler, true, true, &b), SETTLER_HAND_OVER);
 	assert_int_equal(b.n, 2);
 	assert_false(b.over);
@@ -84,7 +84,7 @@ FIXTURE_TEST(test_hand_over_apart)
 	assert_true(ledger_is_empty(ledger));
 }
 
-/* A call holds 1000 messages and 1 MiB, or one result. */
+/* A call pushes at most 1000 messages and 1 MiB, but always takes one result. */
 FIXTURE_TEST(test_hand_over_bounds)
 {
 	static const struct {
@@ -151,7 +151,7 @@ FIXTURE_TEST(test_hand_over_ends)
 	}
 }
 
-/* Redis has forgotten the delivery: nobody else has the messages. */
+/* Redis has lost the delivery: the rescue pushes the messages instead. */
 FIXTURE_TEST(test_hand_over_lost)
 {
 	static const char *const answers[] = { "lost", "held lost" };
@@ -183,7 +183,7 @@ FIXTURE_TEST(test_hand_over_lost)
 	}
 }
 
-/* A whole call is refused (maxmemory): the results keep their slots, plain acks go on. */
+/* Redis refuses a hand-over (maxmemory): its result keeps its slot, and plain acks go on. */
 FIXTURE_TEST(test_hand_over_refused)
 {
 	struct delivery_batch b;
@@ -203,7 +203,7 @@ FIXTURE_TEST(test_hand_over_refused)
 	assert_int_equal(ended[SETTLED_OK], 2);
 }
 
-/* One call pushes to one set of queues, in whatever order they were named. */
+/* Results go into one call if they push to the same set of queues, in any order. */
 FIXTURE_TEST(test_hand_over_targets)
 {
 	static const char *const to[] = { "i", "m", "im", "i", "m", "im" };
@@ -223,8 +223,8 @@ FIXTURE_TEST(test_hand_over_targets)
 }
 
 /*
- * An ACL denies one queue: what is for another one goes on at once, also what was refused
- * before for another reason; each that is held is tried alone, ever more rarely.
+ * An ACL denies pushes to one queue.  Pushes to another queue go on at once, also one that
+ * was refused for another reason.  Each denied result is tried alone, and backs off.
  */
 FIXTURE_TEST(test_hand_over_denied)
 {
@@ -259,7 +259,7 @@ FIXTURE_TEST(test_hand_over_denied)
 		}
 	}
 	assert_int_equal(ended[SETTLED_OK], 1);
-	/* Three in five minutes, at least every 10 s, soon not more often than every 5 s. */
+	/* Each of the three backs off to 5 to 10 s: so many calls in five minutes. */
 	assert_in_range(calls, 3 * 5 * 6, 3 * 5 * 12 + 30);
 	settler_up(settler);
 	for (i = 0; i < 3; i++) {
@@ -269,7 +269,7 @@ FIXTURE_TEST(test_hand_over_denied)
 	assert_int_equal(ended[SETTLED_OK], 4);
 }
 
-/* rqctl cancel: what Redis refuses ends, and hands nothing over. */
+/* rqctl cancel ends a result that Redis refuses: it is not acked, and pushes nothing. */
 FIXTURE_TEST(test_hand_over_cancelled)
 {
 	static const enum cancel cancels[] = { CANCEL_DROP, CANCEL_DEAD };
@@ -295,7 +295,7 @@ FIXTURE_TEST(test_hand_over_cancelled)
 	assert_int_equal(ledger_tally(ledger)->refused, 0);
 }
 
-/* The queue closes: what is refused then, or was before, is returned. */
+/* When the queue closes, a refused result is returned, whether refused before or then. */
 FIXTURE_TEST(test_hand_over_closing)
 {
 	static const enum reply_error errors[] = { REPLY_REFUSED, REPLY_DENIED, REPLY_OTHER };
@@ -322,7 +322,7 @@ FIXTURE_TEST(test_hand_over_closing)
 	}
 	b = settle(1);
 	over(&b);
-	/* Redis is loading: it has said nothing about the result. */
+	/* Redis is loading: that refuses nothing, so the result is kept. */
 	(void)keep_pushes(VERDICT_ACK, 1, 1);
 	b = hand_over(1);
 	settler_refused(settler, &b, REPLY_TRANSIENT);

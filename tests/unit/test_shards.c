@@ -69,7 +69,7 @@ TEST(producers_agree_about_the_part_of_an_id)
 	/* CRC16("123456789") is 0x31C3: the check value of CRC-16/XMODEM. */
 	assert_int_equal(shard_keys_part("123456789", 9, 16384 / 64), 0x31C3 % 16384 / 64);
 	assert_int_equal(shard_keys_part("123456789", 9, 8), 0x31C3 % 16384 / 2048);
-	/* A hash tag in an id means nothing. */
+	/* Braces in an id are not a hash tag. */
 	assert_int_equal(shard_keys_part("a{b}c", 5, 256), slot_of_text("a{b}c", 5) / 64);
 	assert_int_not_equal(slot_of_text("a{b}c", 5), slot_of("a{b}c", 5));
 	assert_int_equal(shard_keys_part("", 0, 256), 0);
@@ -151,7 +151,7 @@ FIXTURE_TEST(fetches_stay_with_a_shard_for_a_moment)
 	assert_int_not_equal(f.msgs[11]->id[0], f.msgs[0]->id[0]);
 }
 
-/* Its ready() may wait for results: others are asked 2 ms later. */
+/* The shard of the last fetch says nothing for 2 ms: others are asked. */
 FIXTURE_TEST(fetches_wait_for_that_shard_no_longer_than_a_moment)
 {
 	size_t first;
@@ -163,7 +163,7 @@ FIXTURE_TEST(fetches_wait_for_that_shard_no_longer_than_a_moment)
 	first = (size_t)(f.msgs[0]->id[0] - '0');
 	f.readies = 0;
 	want(false);
-	mem_set_up(f.store[first], false);	/* it says nothing */
+	mem_set_up(f.store[first], false);	/* so it will not call ready() */
 	want(true);
 	assert_int_equal(f.readies, 0);
 	loop_run_for(f.loop, 3 * MSEC);
@@ -172,7 +172,7 @@ FIXTURE_TEST(fetches_wait_for_that_shard_no_longer_than_a_moment)
 	assert_int_not_equal(f.msgs[1]->id[0], f.msgs[0]->id[0]);
 }
 
-/* A message comes to a shard now and then: a small fetch of it says nothing about the rest. */
+/* Fetches that ask for little do not make a shard count as one that holds little. */
 FIXTURE_TEST(small_fetches_make_no_shard_small)
 {
 	size_t i;
@@ -238,7 +238,7 @@ FIXTURE_TEST(ready_comes_once_and_only_while_the_engine_wants)
 	want(true);
 	assert_int_equal(f.readies, 2);
 	assert_int_equal(fetch(9), 3);
-	/* Nobody is asked in vain when the engine wants again. */
+	/* When the engine wants again, there is nothing: ready() does not come. */
 	want(false);
 	want(true);
 	assert_int_equal(f.readies, 2);
@@ -272,14 +272,14 @@ FIXTURE_TEST(messages_that_a_shard_holds_take_their_room)
 	push(0, 10);
 	push(1, 10);
 	want(true);
-	f.held[2] = 3;		/* it loads them: it is not ready */
+	f.held[2] = 3;		/* as if it loaded their payloads: it is not ready */
 	assert_int_equal(fetch(4), 1);
 	f.readies = 0;
 	assert_int_equal(fetch(3), 0);	/* no room for others */
 	turn();
 	assert_int_equal(f.readies, 0);
 	f.held[2] = 0;
-	ack_all();	/* something has changed */
+	ack_all();	/* makes the queue look again */
 	assert_int_equal(f.readies, 1);
 	assert_int_equal(fetch(3), 3);
 }
@@ -289,7 +289,7 @@ FIXTURE_TEST(a_shard_is_asked_for_what_it_holds)
 	push(0, 10);
 	push(1, 10);
 	want(true);
-	f.held[1] = 5;		/* they are loaded: it is ready */
+	f.held[1] = 5;		/* as if their payloads had come: it is ready */
 	fetch(5);
 	assert_int_equal(f.asked_of[1], 5);
 	assert_int_equal(f.fetches[0], 0);
@@ -322,7 +322,7 @@ FIXTURE_TEST(the_queue_is_paused_when_all_its_keys_are)
 	push(3, 1);
 	turn();
 	assert_int_equal(fetch(5), 1);
-	/* It is said once, and not at once: rqctl pause sets one after the other. */
+	/* The warning comes late and once: rqctl pause pauses one key after the other. */
 	CALL(queue_tick(f.queue));
 	turn();
 	assert_int_equal(f.warnings, 0);
@@ -413,7 +413,7 @@ FIXTURE_TEST(counters_are_sent_once)
 		assert_int_equal(f.stats_of[i]->n[STAT_DELIVERED], i == first ? 6 : 0);
 	while (f.n < 6)
 		fetch(1);
-	/* While it closes, the shard that has settled is not closed yet. */
+	/* The queue does not close while a shard has messages to settle. */
 	CALL(queue_close(f.queue));
 	turn();
 	assert_int_equal(f.closes, 0);
@@ -437,7 +437,7 @@ FIXTURE_TEST(refused_results_of_several_shards_are_one_report)
 	e->ticked(&why, f.part[0]->arg);
 	e->ticked(&why, f.part[1]->arg);
 	assert_int_equal(f.refusals, 1);
-	/* Results that are kept have their slots. */
+	/* Results that could not be sent keep their slots. */
 	assert_int_equal(fetch(5), 2);
 	f.readies = 0;
 	turn();
@@ -507,7 +507,7 @@ FIXTURE_TEST(redis_away_is_no_error)
 
 /* -- results of quick handlers ------------------------------------------------------------- */
 
-/* Fetches eight, and gives their results one after the other. */
+/* Fetches eight messages, and acks them one after the other, `each` apart. */
 static void
 run_eight(usec_t each)
 {
@@ -543,7 +543,7 @@ FIXTURE_TEST(a_pop_fills_the_slots_of_several_quick_handlers)
 	assert_int_equal(f.readies, 1);
 	fetch(3);
 	want(false);
-	ack_one_and_want();	/* and no other result comes */
+	ack_one_and_want();	/* no other result follows */
 	loop_run_for(f.loop, 900);
 	assert_int_equal(f.readies, 0);
 	loop_run_for(f.loop, 200);
@@ -563,7 +563,7 @@ FIXTURE_TEST(a_pop_waits_for_no_slow_handlers)
 	assert_int_equal(f.readies, 1);
 }
 
-/* A message that comes when no result has come for a moment waits for nothing. */
+/* No result has come for 2 ms: a new message is reported at once. */
 FIXTURE_TEST(a_new_message_waits_for_no_results)
 {
 	push(0, 88);

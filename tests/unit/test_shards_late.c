@@ -1,7 +1,7 @@
-/* A queue with shards, while a master does not answer in time. */
+/* A queue with shards, one of whose masters does not answer in time. */
 #include "shards_fixture.h"
 
-/* A fetch that need not end. */
+/* Begins a fetch; unlike fetch(), does not require that it is answered. */
 static void
 begin_fetch(unsigned n)
 {
@@ -12,7 +12,7 @@ begin_fetch(unsigned n)
 	turn();
 }
 
-/* The messages of a pop are held if no fetch waits for it. */
+/* The hanging master answers.  If its fetch was deferred, the shard holds the messages. */
 static void
 answer(size_t i)
 {
@@ -68,7 +68,7 @@ FIXTURE_TEST(what_came_too_late_is_delivered_by_a_later_fetch_and_once)
 	loop_run_for(f.loop, 101 * MSEC);
 	while (f.n < 4 * (KEYS - 1))
 		fetch(8);
-	/* It answers while the engine wants nothing: it waits. */
+	/* It answers while the engine wants nothing: the messages wait. */
 	want(false);
 	f.readies = 0;
 	answer(1);
@@ -100,7 +100,7 @@ FIXTURE_TEST(an_answer_in_time_is_one_of_its_fetch)
 	assert_int_equal(f.fetched, 1);
 }
 
-/* All of them have one connection: nobody else could be asked. */
+/* All shards are on one server: no other could be asked meanwhile. */
 FIXTURE_TEST(a_fetch_from_the_only_server_is_waited_for)
 {
 	push(1, 4);

@@ -1,5 +1,5 @@
 /*
- * Slots of keys, and the table of a cluster, also from servers that lie.
+ * Slots of keys, and the table of a cluster, also from servers that send garbage.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"
@@ -26,7 +26,7 @@ parse(const char *bytes)
 	return r;
 }
 
-/* Fills the table; the cause, which the next call frees, or NULL. */
+/* Fills the table from a reply; returns NULL or a cause, which the next call frees. */
 static const char *
 fill(const char *bytes)
 {
@@ -102,7 +102,7 @@ TEST(test_table)
 	assert_int_equal(table.n, 3);
 }
 
-/* Behind the master stand its replicas, and more than address and id. */
+/* A range also lists replicas after the master, and metadata after address and id. */
 TEST(test_replicas_and_metadata)
 {
 	assert_null(fill("*1\r\n*4\r\n:0\r\n:1\r\n"
@@ -112,7 +112,7 @@ TEST(test_replicas_and_metadata)
 	assert_int_equal(table.n, 1);
 }
 
-/* An empty host is the one that answers; one that is not known has no node. */
+/* An empty or nil host means the server that answers; "?" means an unknown host. */
 TEST(test_hosts_left_out)
 {
 	assert_null(fill("*3\r\n" RANGE("0", "1", NODE("$0\r\n\r\n", "7001"))
@@ -123,7 +123,7 @@ TEST(test_hosts_left_out)
 	assert_null(slots_node(&table, 3));
 }
 
-/* A table that is not valid leaves the old one as it was. */
+/* An invalid table leaves the old one as it was. */
 TEST(test_hostile_tables)
 {
 	static const char *const bad[] = {

@@ -103,7 +103,7 @@ TEST(test_numbers)
 	static const struct {
 		const char	*line;
 		int		 bare, numbered, either;
-		uint64_t	 number;	/* also where it is no statement */
+		uint64_t	 number;	/* set even if the line is no statement */
 	} cases[] = {
 		{ "ok", 0, -1, 0, 0 },
 		{ "1 ok", -1, 0, 0, 1 },
@@ -133,7 +133,7 @@ TEST(test_numbers)
 	}
 }
 
-/* A NUL may stand in a message only. */
+/* A NUL is allowed only in the message of "push". */
 TEST(test_nul)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* Ticks of schedules: every, grace, messages. */
+/* Times of schedules: intervals, the grace after a missed time, and the messages. */
 #include "unit.h"
 
 #include "policy/tick.h"

@@ -1,4 +1,4 @@
-/* The ticker: the times of ticks, their words, and the effect of each answer. */
+/* The ticker: when ticks are due, the words of the script, and the effect of each answer. */
 #include "unit.h"
 
 #include "queue/ticker.h"
@@ -62,7 +62,7 @@ expect_words(const struct ticker_terms *with, const char *expected)
 	words_done(&w);
 }
 
-/* One at a time, 100 ms apart. */
+/* Only one tick is sent at a time; the next begins at least 100 ms later. */
 FIXTURE_TEST(test_spacing)
 {
 	assert_true(ticker_begin(t, false));
@@ -92,7 +92,7 @@ FIXTURE_TEST(test_words)
 	expect_words(&judged, "30.000000 60.000000 0 17.250000 250 1048576 0 0");
 }
 
-/* A round: the first tick sweeps, the others go on in QBACKUP. */
+/* A round is several ticks: each goes on in QBACKUP where the one before ended. */
 FIXTURE_TEST(test_round)
 {
 	struct tick_report report;
@@ -145,14 +145,14 @@ FIXTURE_TEST(test_plan)
 	assert_int_equal(dues, 2);
 	loop_run_for(loop, 100 * MSEC);
 	assert_int_equal(dues, 3);
-	/* Nothing falls due. */
+	/* Nothing expires: no tick is due. */
 	assert_true(ticker_begin(t, false));
 	assert_false(ANSWER(NOTHING));
 	loop_run_for(loop, HOUR);
 	assert_int_equal(dues, 3);
 }
 
-/* After an error it begins anew, and backs off until the connection is new. */
+/* After an error the round begins anew, and the ticker backs off until it reconnects. */
 FIXTURE_TEST(test_refused)
 {
 	assert_true(ticker_begin(t, false));
@@ -176,7 +176,7 @@ FIXTURE_TEST(test_refused)
 	assert_true(ticker_begin(t, false));
 }
 
-/* Counters that were sent count as added, even if the answer is lost: none is added twice. */
+/* Counters that were sent count as added even if the reply is lost, so none is added twice. */
 FIXTURE_TEST(test_counters)
 {
 	struct words w = { 0 };
@@ -204,7 +204,7 @@ FIXTURE_TEST(test_counters)
 	words_done(&w);
 	ticker_refused(t, SEC);
 	assert_int_equal(stats.sent[0], 3);
-	assert_false(ticker_has_counters(t));	/* Redis would not take them */
+	assert_false(ticker_has_counters(t));	/* Redis refuses ticks */
 	ticker_up(t);
 	assert_true(ticker_begin(t, true));
 	ticker_add_counters(t, &w);
@@ -214,7 +214,7 @@ FIXTURE_TEST(test_counters)
 	assert_false(ticker_has_counters(t));
 }
 
-/* No tick is due by itself without a connection, nor at the end. */
+/* A closing ticker calls due() no more. */
 FIXTURE_TEST(test_ends)
 {
 	ticker_up(t);

@@ -1,4 +1,4 @@
-/* Timers: the heap against a model, and the rights of callbacks. */
+/* Timers: the heap compared with a model, and what callbacks may do with timers. */
 #include "unit.h"
 
 #include "loop/timer.h"

@@ -15,7 +15,7 @@
 
 static char	dir[64];
 
-/* In the test's folder; static. */
+/* Returns the path of a file in the test's folder; valid for four calls. */
 static const char *
 in_dir(const char *name)
 {
@@ -116,12 +116,12 @@ FIXTURE_TEST(modes)
 	assert_int_equal(chmod(in_dir("a"), 0777), 0);
 	bad(in_dir("a/b/file"), "others than root may write to ");
 	assert_int_equal(chmod(in_dir("a"), 0775), 0);
-	good(in_dir("a/b/file"));			/* by root's group */
+	good(in_dir("a/b/file"));			/* only root's group may write */
 	assert_int_equal(chown(in_dir("a"), 0, OTHER), 0);
 	bad(in_dir("a/b/file"), "others than root may write to ");
 }
 
-/* A file in a folder like /tmp must be root's: others may have put theirs there. */
+/* In a folder like /tmp, only files and links that belong to root are trusted. */
 FIXTURE_TEST(sticky)
 {
 	assert_int_equal(chmod(in_dir("a/b"), 01777), 0);
@@ -136,7 +136,7 @@ FIXTURE_TEST(sticky)
 	bad(in_dir("a/b/link"), "/a/b/link belongs to user 60371");
 }
 
-/* Only trust_file() looks at the file. */
+/* trust_file() also checks the file itself; trust_folders() does not. */
 FIXTURE_TEST(the_file)
 {
 	char *cause = NULL;
@@ -158,7 +158,7 @@ FIXTURE_TEST(the_file)
 	refused(r, cause, "others than root may write to ");
 }
 
-/* Root's links are followed, and each folder on their way counts. */
+/* Links that root owns are followed, and each folder on the way is checked. */
 FIXTURE_TEST(links)
 {
 	assert_int_equal(symlink("a/b", in_dir("short")), 0);

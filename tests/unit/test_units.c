@@ -8,7 +8,7 @@ TEST(test_durations)
 	static const struct {
 		const char	*text;
 		usec_t		 usec;
-		const char	*printed;	/* NULL: the same */
+		const char	*printed;	/* NULL: as `text` */
 	} cases[] = {
 		{ "0", 0, NULL }, { "0s", 0, "0" }, { "250ms", 250 * MSEC, NULL },
 		{ "30s", 30 * SEC, NULL }, { "5m", 5 * MINUTE, NULL },
@@ -139,7 +139,7 @@ TEST(test_round_trip)
 	}
 }
 
-/* Random bytes: never a crash, and what parses round-trips. */
+/* Random text: a duration that parses is printed as one that parses to the same. */
 TEST(test_garbage)
 {
 	static const char set[] = "0123456789.smhdKMGT-+ e\n";

@@ -1,4 +1,4 @@
-/* Allocation, causes and randomness. */
+/* Allocation, causes, random names, edit distance, and counters. */
 #include "unit.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ TEST(test_stats)
 		assert_true(stats_bounds[i] > stats_bounds[i - 1]);
 
 	stats_observe(&h, 0);
-	stats_observe(&h, 5 * MSEC);		/* on the bound: below it */
+	stats_observe(&h, 5 * MSEC);		/* a value on the bound belongs to its bucket */
 	stats_observe(&h, 5 * MSEC + 1);
 	stats_observe(&h, 2 * HOUR);
 	assert_int_equal(h.bucket[0], 2);

@@ -66,14 +66,14 @@ pop(struct watcher_popped p)
 
 #define POP(...)	pop((struct watcher_popped){ __VA_ARGS__ })
 
-/* The arm script's answer: nothing, but for these. */
+/* Answers the arm script: it found nothing, except for what the argument sets in `with`. */
 #define FOUND(...) do {							\
 	struct watcher_found with = nothing_found;			\
 	__VA_ARGS__;							\
 	(void)watcher_armed(w, &with);					\
 } while (0)
 
-/* A wanted watcher that knows of no work. */
+/* Makes a watcher in this state; the engine wants messages, and it knows of no work. */
 static void
 reach(enum watcher_state state)
 {
@@ -167,7 +167,7 @@ on_rate_due(void)
 static const struct {
 	const char	*name;
 	void		(*fn)(void);
-	/* Then: the state, and what the next look says. */
+	/* For each state before: the state after the event, and the next look's advice. */
 	struct { int state; enum watcher_advice advice; } then[4];
 } table[] = {
 	/*		     IDLE	 ARMING      OUTDATED	 ARMED */
@@ -231,7 +231,7 @@ TEST(test_table)
 
 /* -- the owner -------------------------------------------------------------- */
 
-/* It is told once to fetch, for each time that it is wanted or fetches. */
+/* The advice to fetch comes once after each fetch and each watcher_want(). */
 TEST(test_advises_once)
 {
 	reach(WATCHER_ARMED);
@@ -249,7 +249,7 @@ TEST(test_advises_once)
 	end();
 }
 
-/* Messages that wait for a fetch are fetched in any state, and whatever holds a pop back. */
+/* Messages that are here already are fetched although no pop may be sent. */
 TEST(test_found)
 {
 	reach(WATCHER_ARMED);
@@ -282,7 +282,7 @@ TEST(test_empty)
 	end();
 }
 
-/* Messages that are loaded take the slots: until one is ready, or for a second. */
+/* Messages whose payloads load take all slots: no pop until one is ready, or for a second. */
 TEST(test_no_room)
 {
 	reach(WATCHER_ARMED);
@@ -300,7 +300,7 @@ TEST(test_no_room)
 
 /* -- limits and errors ------------------------------------------------------ */
 
-/* Says once that a pause begins or ends; a late pop has not looked. */
+/* A pause's begin and end are each reported once; a late pop did not look at QPAUSED. */
 TEST(test_pause)
 {
 	struct watcher_popped paused = { .paused = true }, late = { .late = true }, ok = { 0 };
@@ -348,7 +348,7 @@ TEST(test_full)
 	on_push();
 	assert_int_equal(watcher_look(w, false), ARM);
 	on_arm_full();
-	on_pop_none();		/* it is not full any more, and the keys are not armed */
+	on_pop_none();		/* the fleet is no longer full, and the keys are not armed */
 	assert_int_equal(watcher_look(w, false), ARM);
 	end();
 }
@@ -371,7 +371,7 @@ TEST(test_rate)
 	}
 }
 
-/* A reload takes the limits back. */
+/* After a reload the watcher forgets a rate limit and a full fleet. */
 TEST(test_reload)
 {
 	reach(WATCHER_ARMED);
@@ -385,7 +385,7 @@ TEST(test_reload)
 	end();
 }
 
-/* After a refusal it waits longer each time; then a pop says what is wrong. */
+/* After each refused arm call the watcher waits longer; then a pop finds out the error. */
 TEST(test_refused)
 {
 	reach(WATCHER_ARMING);
@@ -404,7 +404,7 @@ TEST(test_refused)
 	end();
 }
 
-/* Once the script was answered, or the connection is new, a poll is only a look. */
+/* After an answer or a new connection, a refusal is forgotten: a poll arms, and pops not. */
 TEST(test_refusal_forgotten)
 {
 	reach(WATCHER_ARMING);
@@ -424,7 +424,7 @@ TEST(test_refusal_forgotten)
 	end();
 }
 
-/* Redis has refused a pop: nothing for a second, although there may be work. */
+/* After a refused pop the watcher does nothing for a second, although there may be work. */
 TEST(test_pop_refused)
 {
 	reach(WATCHER_IDLE);
@@ -437,7 +437,7 @@ TEST(test_pop_refused)
 	end();
 }
 
-/* No timer outlives the connection; the arm script makes two of them needless. */
+/* watcher_down() stops all timers; an answer of the arm script stops two of them. */
 TEST(test_timers_stop)
 {
 	begin(1 << 30, true);
@@ -466,7 +466,7 @@ TEST(test_timers_stop)
 	end();
 }
 
-/* Of what a script has not seen any more, or has just seen, no timer is left. */
+/* An answer of the arm script replaces the timers of earlier answers. */
 TEST(test_timers_move)
 {
 	reach(WATCHER_ARMING);
@@ -488,7 +488,7 @@ TEST(test_timers_move)
 	end();
 }
 
-/* Without tracking it polls. */
+/* If Redis does not track the keys, the watcher polls each second. */
 TEST(test_polls)
 {
 	reach(WATCHER_ARMING);
@@ -500,7 +500,10 @@ TEST(test_polls)
 	end();
 }
 
-/* Redis says of QPAUSED again and again that it has changed: it evicts the keys. */
+/*
+ * Redis reports QPAUSED as changed again and again, because it evicts keys from tracking.
+ * The watcher warns once, and then polls.
+ */
 TEST(test_evicted)
 {
 	int i;
@@ -519,7 +522,7 @@ TEST(test_evicted)
 	assert_int_equal(watcher_state(w), WATCHER_ARMED);
 	loop_run_for(loop, SEC);
 	assert_int_equal(watcher_look(w, false), ARM);
-	/* A round without such a message ends it. */
+	/* A round without such a report ends that. */
 	FOUND();
 	on_round();
 	on_round();
@@ -538,7 +541,7 @@ TEST(test_not_promoted)
 	begin(1, false);
 	on_pop_none();
 	assert_int_equal(watcher_look(w, false), ARM);
-	FOUND(with.delayed_in = 0);	/* it is due: `waiting` says so */
+	FOUND(with.delayed_in = 0);	/* a due message would be reported as `waiting` */
 	loop_run_for(loop, MINUTE);
 	assert_int_equal(watcher_look(w, false), WAIT);
 	watcher_saw_delayed(w, SEC);
@@ -547,13 +550,13 @@ TEST(test_not_promoted)
 	assert_int_equal(watcher_look(w, false), FETCH);
 	watcher_fetching(w);
 	on_pop_none();
-	/* A push may be for later. */
+	/* A push may be of a delayed message, so the watcher arms instead of popping. */
 	on_push();
 	assert_int_equal(watcher_look(w, false), ARM);
 	end();
 }
 
-/* Wake-ups after which a pop finds nothing. */
+/* Wakes the watcher several times; each time the pop finds nothing. */
 static void
 miss(unsigned times)
 {
@@ -564,7 +567,7 @@ miss(unsigned times)
 	}
 }
 
-/* It backs off, and then asks before it pops, until it has taken something. */
+/* After misses the watcher backs off, and then arms before it pops, until a pop takes work. */
 TEST(test_misses)
 {
 	begin(0, true);
@@ -590,7 +593,7 @@ TEST(test_misses)
 	end();
 }
 
-/* A look that was not for a push misses nothing; nor does one that finds work. */
+/* A pop that finds work is no miss, nor is one that no push caused. */
 TEST(test_no_miss)
 {
 	int i;
@@ -609,7 +612,7 @@ TEST(test_no_miss)
 	end();
 }
 
-/* After many misses the arm script counts, too: found empty, it doubles the backoff. */
+/* After several misses, an arm script that finds nothing is a miss, too. */
 TEST(test_arm_misses)
 {
 	unsigned late = 0;
@@ -620,7 +623,7 @@ TEST(test_arm_misses)
 		on_pop_none();
 		miss(3);
 		on_push();
-		do	/* the timer was set a little after the run begins */
+		do	/* the backoff is random: wait until it is over */
 			loop_run_for(loop, 8 * MSEC);
 		while ((look = watcher_look(w, false)) == WAIT);
 		assert_int_equal(look, ARM);
@@ -633,7 +636,7 @@ TEST(test_arm_misses)
 	assert_in_range(late, 8, 42);
 }
 
-/* A daemon that is alone does not wait, but does not ask in vain all the time either. */
+/* A daemon that is alone answers a wake-up at once, but still backs off after misses. */
 TEST(test_alone)
 {
 	begin(1, true);
@@ -649,7 +652,7 @@ TEST(test_alone)
 	end();
 }
 
-/* Other daemons promote a delayed message that waited for them: no tick is needed. */
+/* When another daemon has promoted the delayed message, this one sends no tick for it. */
 TEST(test_promoted_by_others)
 {
 	unsigned overdue = 0;
@@ -679,7 +682,7 @@ TEST(test_promoted_by_others)
 	end();
 }
 
-/* A busy daemon lets idle ones go first. */
+/* A busy daemon reacts to a push later, so that idle ones take the message. */
 TEST(test_busy)
 {
 	begin(10, true);
@@ -693,7 +696,7 @@ TEST(test_busy)
 	end();
 }
 
-/* A daemon that is not prompt looks at QRETRY later, and not at QDELAYED. */
+/* A daemon that is not prompt reacts to QRETRY later, and not to QDELAYED. */
 TEST(test_not_prompt)
 {
 	begin(1 << 30, true);
@@ -713,7 +716,10 @@ TEST(test_not_prompt)
 	end();
 }
 
-/* Other daemons have taken the due message that waited for them; but ours is looked at soon. */
+/*
+ * A retry that this daemon must fetch itself is fetched when it is due.  For any other it
+ * waits longer, and does not fetch when another daemon has taken it meanwhile.
+ */
 TEST(test_taken_by_others)
 {
 	unsigned ours = 0, taken = 0;
