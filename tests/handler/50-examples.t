@@ -1,6 +1,6 @@
 #!/bin/sh
-# The examples that people copy: what they do, and the exit statuses by which
-# they say so.  Programs that would need a network are stand-ins in $T/bin.
+# The example handlers in etc/examples, run without rqd: what each does, and its exit
+# status.  Programs that would need a network are replaced by scripts in $T/bin.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -8,13 +8,13 @@
 EXAMPLES=$SRCDIR/etc/examples
 mkdir "$T/bin" "$T/none"
 
-# A program in the way of the real one; $T is set in it.
+# Makes a script that runs instead of a real program; $T is set in it.
 stand_in() {	# NAME, text on stdin
 	handler "bin/$1"
 }
 
-# Runs an example as rqd would: the message in a file as standard input, an
-# environment from nothing.  Its status is in STATUS, its stderr in $T/err.
+# Runs an example as rqd would: the message is a file at standard input, and the
+# environment has only these variables.  STATUS is its status, $T/err its stderr.
 example() {	# NAME MESSAGE [VARIABLE=VALUE...]
 	_script=$EXAMPLES/$1
 	printf %s "$2" >"$T/message"
@@ -24,7 +24,7 @@ example() {	# NAME MESSAGE [VARIABLE=VALUE...]
 	STATUS=$?
 }
 
-# The status, and where it is wrong what was said.
+# Checks the status; if it is wrong, notes the example's stderr.
 status() {	# WANTED DESCRIPTION
 	is "$STATUS" "$1" "$2" || note "$(cat "$T/err")"
 }
@@ -51,23 +51,23 @@ one
 
 	rm -f "$T/mail"
 	mail '{"to":"a@example.org\nBcc: b@example.org","subject":"s","text":""}'
-	status 65 'mail: a newline in an address is final'
+	status 65 'mail: a newline in an address makes a dead letter (65)'
 	mail '{"to":"a@example.org","subject":"s"}'
-	status 65 'mail: a missing field is final'
+	status 65 'mail: so does a missing field'
 	mail 'no JSON'
-	status 65 'mail: what is not JSON is final'
+	status 65 'mail: so does a message that is not JSON'
 	mail ''
-	status 65 'mail: an empty message is final'
-	ok '[ ! -e "$T/mail" ]' 'mail: nothing was sent then'
+	status 65 'mail: so does an empty message'
+	ok '[ ! -e "$T/mail" ]' 'mail: none of these messages was sent'
 
 	echo 75 >"$T/sendmail-status"
 	mail '{"to":"a@example.org","subject":"s","text":""}'
-	status 75 'mail: sendmail says later'
+	status 75 'mail: status 75 of sendmail is passed on, so rqd retries'
 	echo 67 >"$T/sendmail-status"
 	mail '{"to":"a@example.org","subject":"s","text":""}'
-	status 65 'mail: sendmail says that there is no such user'
+	status 65 'mail: status 67 of sendmail, no such user, makes a dead letter'
 	example mail.sh '{"to":"a@example.org","subject":"s","text":""}' SENDMAIL="$T/none/sendmail"
-	status 127 'mail: no sendmail'
+	status 127 'mail: without sendmail the status is 127'
 else
 	note 'no jq: mail.sh and postgres.sh are not run'
 fi
@@ -91,15 +91,15 @@ is "$(cat "$T/posted")" '{"id":7}' 'webhook: the message is posted as it is'
 like "$(cat "$T/arguments")" '^Idempotency-Key: 7$' 'webhook: with its id as the key'
 is "$(tail -n 1 "$T/arguments")" http://192.0.2.1/in 'webhook: to the URL'
 hook 422 0
-status 65 'webhook: 422 is final'
+status 65 'webhook: 422 makes a dead letter'
 hook 503 0
-status 75 'webhook: 503 is worth another try'
+status 75 'webhook: 503 is retried'
 hook 404 0
-status 75 'webhook: 404 too: somebody may be deploying'
+status 75 'webhook: 404 is retried, because somebody may be deploying'
 hook 000 65
-status 75 "webhook: curl's own 65 is not ours"
+status 75 "webhook: curl's own status 65 is retried, and makes no dead letter"
 example webhook.sh '{}'
-ok '[ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 65 ]' 'webhook: without a URL it is not the message that is wrong'
+ok '[ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 65 ]' 'webhook: without a URL the message is not made a dead letter'
 
 # -- databases -----------------------------------------------------------------
 
@@ -110,16 +110,16 @@ if command -v sqlite3 >/dev/null; then
 	example sqlite.sh "$message" DATABASE="$DB"
 	status 0 'sqlite: stored'
 	example sqlite.sh "$message" DATABASE="$DB"
-	status 0 'sqlite: twice'
-	is "$(sqlite3 "$DB" 'SELECT count(*), id, body FROM orders')" "1|o'7|$message" 'sqlite: is once, as it was'
+	status 0 'sqlite: the same message again succeeds'
+	is "$(sqlite3 "$DB" 'SELECT count(*), id, body FROM orders')" "1|o'7|$message" 'sqlite: and is stored once, unchanged'
 	example sqlite.sh '{"text":"no id"}' DATABASE="$DB"
-	status 65 'sqlite: no id is final'
+	status 65 'sqlite: a message without an id makes a dead letter'
 	example sqlite.sh 'no JSON' DATABASE="$DB"
-	status 65 'sqlite: what is not JSON is final'
+	status 65 'sqlite: so does one that is not JSON'
 	example sqlite.sh '' DATABASE="$DB"
-	status 65 'sqlite: an empty message is final'
+	status 65 'sqlite: so does an empty one'
 	example sqlite.sh "$message" DATABASE="$T/none/none.db"
-	status 75 'sqlite: no database is worth another try'
+	status 75 'sqlite: a missing database is retried'
 else
 	note 'no sqlite3: sqlite.sh is not run'
 fi
@@ -137,11 +137,11 @@ H
 	like "$(cat "$T/sql")" "^.set message .cat <&3.\$" 'postgres: and takes it from there'
 	echo 2 >"$T/psql-status"
 	example postgres.sh '{"id":7}'
-	status 75 'postgres: no database is worth another try'
+	status 75 'postgres: a missing database is retried'
 	example postgres.sh '[7]'
-	status 65 'postgres: what is no object is final'
+	status 65 'postgres: a message that is not an object makes a dead letter'
 	example postgres.sh '{"id":7}{"id":8}'
-	status 65 'postgres: so are two objects'
+	status 65 'postgres: so do two objects'
 fi
 
 # -- thumbnail -----------------------------------------------------------------
@@ -168,8 +168,8 @@ status 0 'thumbnail: a link within IMAGES is followed'
 rm -r "$T/small/album"
 for name in '' /etc/passwd .. ../private/cat.jpg ./../private/cat.jpg link/cat.jpg leak.jpg ../images/bad.jpg 'a b/../bad.jpg' 'a b/..' none.jpg 'a b'; do
 	thumbnail "$name"
-	status 65 "thumbnail: \"$name\" is final"
+	status 65 "thumbnail: \"$name\" makes a dead letter"
 done
 thumbnail bad.jpg
-status 65 'thumbnail: what is no image is final'
-is "$(cd "$T/small" && find . -type f)" './a b/cat.jpg' 'thumbnail: nothing is left of it'
+status 65 'thumbnail: a file that is not an image makes a dead letter'
+is "$(cd "$T/small" && find . -type f)" './a b/cat.jpg' 'thumbnail: and leaves no file'

@@ -1,8 +1,7 @@
 /*
- * Shared by the tests of handlers: a loop, a configuration of one queue that a test may
- * change before it opens the handler, one message at a time or many, and their results.
- * After each test nothing may be left: no child, no descriptor, no memory (with
- * sanitizers).
+ * Fixture for tests of handlers: a loop, a configuration of one queue, and messages with
+ * their results.  A test may change the queue until it starts the first message.  A test
+ * fails if it leaves a child, a descriptor, or (with sanitizers) memory.
  */
 #pragma once
 
@@ -23,9 +22,9 @@
 #include "loop/child.h"
 #include "loop/loop.h"
 
-#define PATIENCE	(60 * SEC)	/* only what fails waits so long */
+#define PATIENCE	(60 * SEC)	/* only a test that fails waits so long */
 
-/* Sanitizers are slow; RQD_SLOW=10 ./test_x for slower tools. */
+/* Lengthens a time for sanitizers, and by the factor RQD_SLOW for slower tools. */
 static inline usec_t
 slow(usec_t span)
 {
@@ -64,7 +63,7 @@ static struct {
 	char			 out_id[MESSAGE_ID_MAX + 1];
 	unsigned		 out_attempt;
 	int			 fds;	/* open before the test */
-	bool		 launch;	/* all processes are started by a launcher */
+	bool		 launch;	/* a launcher starts all processes */
 	int		 running;	/* messages that are not done */
 } t;
 
@@ -200,7 +199,7 @@ set_up_launched(void **state)
 	return r;
 }
 
-/* -- a launcher: it has the configuration as it was when it was forked -------------------- */
+/* -- a launcher: it has the configuration of the time when it was forked ------------------ */
 
 static inline int
 launch_load(int text UNUSED, int report UNUSED, void *arg UNUSED)
@@ -252,7 +251,7 @@ launch(void)
 static inline void
 close_handler(void);
 
-/* A new one for what the test has changed since. */
+/* Forks a new launcher, which has what the test has changed since the last one. */
 static inline void
 launch_again(void)
 {
@@ -306,7 +305,7 @@ got_free(struct got *g)
 	free(g);
 }
 
-/* Turns until *n is at least want. */
+/* Turns the loop until *n is at least want. */
 static inline void
 await(const int *n, int want)
 {
@@ -382,7 +381,7 @@ output(int fd)
 	return buf_str(&t.out[fd]);
 }
 
-/* A pid that a handler printed.  Never 0, or to kill it would be to kill us. */
+/* Returns the pid that a handler printed; never 0 or 1, since kill(0) would hit the test. */
 static inline pid_t
 printed_pid(void)
 {
@@ -414,7 +413,7 @@ close_handler(void)
 	t.env.launcher = NULL;
 }
 
-/* Children that other tests would find: none may be left, not as zombies either. */
+/* Turns the loop until it has reaped all children; false: some are left. */
 static inline bool
 reap_all(void)
 {

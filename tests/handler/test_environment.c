@@ -1,4 +1,4 @@
-/* The environment, exactly as documented; env_file; identities. */
+/* The environment of handlers, exactly as documented; env_file; users and groups. */
 #include "fixture.h"
 
 #include <pwd.h>
@@ -25,7 +25,7 @@ set_env(const char *const *list)
 		t.q->env[i] = xstrdup(list[i]);
 }
 
-/* The daemon's own, until the test is over. */
+/* The environment of this program, which OWN_ENV replaces until the test is over. */
 static char	**own_env;
 
 #define OWN_ENV(...) do {						\
@@ -73,7 +73,7 @@ by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of env(1), sorted, but for those that only tell of this machine. */
+/* Returns the lines of env(1), sorted; static. */
 static char *
 sorted(char *text)
 {
@@ -131,7 +131,7 @@ FILE_TEST(later_ones_win)
 	got_free(g);
 }
 
-/* As a start puts it together. */
+/* Returns the environment that the start of this message uses. */
 static char **
 environment_for(struct environment *e, const struct message *msg)
 {
@@ -165,7 +165,7 @@ FILE_TEST(each_message_has_its_own)
 	p = environment_for(e, msg);
 	assert_string_equal(p[0], "RQD_ID=y");
 	assert_string_equal(p[1], "RQD_ATTEMPT=1");
-	/* Only messages of a channel have one. */
+	/* Only a message of a channel has RQD_CHANNEL. */
 	msg->channel = xstrdup("news");
 	p = environment_for(e, msg);
 	assert_string_equal(p[0], "RQD_CHANNEL=news");
@@ -173,7 +173,7 @@ FILE_TEST(each_message_has_its_own)
 	free(msg->channel);
 	msg->channel = NULL;
 	assert_string_equal(environment_for(e, msg)[0], "RQD_ID=y");
-	/* Without a message: what holds for all. */
+	/* Without a message, only the variables that are the same for all messages. */
 	p = environment_for(e, NULL);
 	assert_string_equal(p[0], "RQD_MAX_ATTEMPTS=2147483647");
 	for (; *p != NULL; p++)
@@ -231,7 +231,7 @@ FILE_TEST(syntax_of_env_file)
 	expect_parse("A=\"open\\\"\n", NULL);
 }
 
-/* Random text never makes it read beyond the end; sanitizers look on. */
+/* The parser of env_file never reads beyond its text; sanitizers would report it. */
 FILE_TEST(env_file_of_random_text)
 {
 	static const char some[] = "AZ_09= \t\r\n#;'\"\\$x";

@@ -1,4 +1,4 @@
-/* One process per message: outcomes, standard input, ends, leftovers, failures. */
+/* Mode exec, one process per message: results, stdin, limits, leftovers, close and free. */
 #include "fixture.h"
 
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ FIXTURE_TEST(signal_is_told)
 	got_free(g);
 }
 
-/* A file with this text and mode, whose name is t.q->command[0] then. */
+/* Makes a file of this text and mode the queue's command; *path: 64 bytes, its name. */
 static void
 make_script(char *path, const char *text, mode_t mode)
 {
@@ -67,10 +67,10 @@ FIXTURE_TEST(what_cannot_be_started_says_why)
 	set(&t.q->directory, "/no/such/directory");
 	expect_not_started(ENOENT, "directory");
 	set(&t.q->directory, "/");
-	expect_exit("exit 3", 3);	/* and it goes on */
+	expect_exit("exit 3", 3);	/* the handler works again */
 }
 
-/* The limit below which just n descriptors are free. */
+/* Returns the RLIMIT_NOFILE that leaves exactly n descriptors free. */
 static rlim_t
 limit_for(int n)
 {
@@ -126,7 +126,7 @@ FIXTURE_TEST(payload_beyond_our_file_size_is_not_started)
 
 /* -- standard input -------------------------------------------------------------------- */
 
-/* The handler compares what it gets with a file of the same bytes. */
+/* Runs a handler that compares its stdin with a file of the same bytes. */
 static void
 expect_same(const char *p, size_t n)
 {
@@ -377,7 +377,7 @@ FIXTURE_TEST(group_is_signalled)
 	got_free(g);
 }
 
-/* -- what they leave --------------------------------------------------------------------- */
+/* -- leftovers --------------------------------------------------------------------------- */
 
 static bool
 exists(pid_t pid)
@@ -424,7 +424,7 @@ FIXTURE_TEST(leftovers_may_be_kept)
 	got_free(g);
 }
 
-/* A run that rqd stopped must not go on beside the next delivery. */
+/* After rqd stopped a run, its leftovers are killed: they must not run beside the next one. */
 FIXTURE_TEST(nothing_is_kept_of_a_stopped_run)
 {
 	struct got *g;
@@ -439,7 +439,7 @@ FIXTURE_TEST(nothing_is_kept_of_a_stopped_run)
 	got_free(g);
 }
 
-/* Nor what has made a group of its own: it is over when the result is there. */
+/* Leftovers of a stopped run in a group of their own are killed before its result comes. */
 FIXTURE_TEST(jobs_end_with_a_stopped_run)
 {
 	usec_t end;
@@ -448,7 +448,7 @@ FIXTURE_TEST(jobs_end_with_a_stopped_run)
 	pid_t job;
 	int i;
 
-	for (i = 0; i < 2; i++) {	/* the second one, soon after a sweep */
+	for (i = 0; i < 2; i++) {	/* the second round is soon after a sweep */
 		buf_clear(&t.out[1]);
 		t.lines = 0;
 		SH("timeout 60 sh -c 'echo $PPID; exec sleep 60' & wait");
@@ -458,7 +458,7 @@ FIXTURE_TEST(jobs_end_with_a_stopped_run)
 		assert_int_equal(getpgid(job), job);
 		handler_stop(g->run, STOP_DRAIN);
 		await(&g->done, 1);
-		end = clock_mono() + 10 * SEC;	/* nobody sweeps now */
+		end = clock_mono() + 10 * SEC;	/* the loop does not turn, so it cannot sweep */
 		while (waitid(P_PID, (id_t)job, &si, WEXITED | WNOWAIT | WNOHANG) == 0 &&
 		    si.si_pid == 0 && clock_mono() < end)
 			(void)usleep(1000);

@@ -1,4 +1,4 @@
-/* The scripted handler, on a simulated loop. */
+/* The handler without processes (tests/sim/fake.c), on a simulated loop. */
 #include "../unit/unit.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static struct queue_config *q;
 static struct fake	  fake;
 static struct handler_env env;
 static struct handler	 *handler;
-static struct fake_end	  next;		/* what the script says */
+static struct fake_end	  next;		/* the script's answer for each message */
 static struct result	  last;
 static usec_t		  last_at;
 static int		  done, closed;

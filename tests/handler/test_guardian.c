@@ -1,4 +1,4 @@
-/* The guardian: after the death of a daemon nothing of its handlers is left. */
+/* The guardian: when the daemon is killed, no process of its handlers survives. */
 #define UNIT_OWN_MAIN
 #include "fixture.h"
 
@@ -7,7 +7,7 @@
 
 /* -- a daemon to be killed ------------------------------------------------------------------ */
 
-/* In the child: handlers with these scripts, a byte per line of output, for ever. */
+/* Writes a byte for each line that a handler prints. */
 static void
 tell_line(const struct log_ctx *ctx UNUSED, int fd UNUSED, const char *p UNUSED,
     size_t n UNUSED, bool cut UNUSED, void *arg)
@@ -60,7 +60,10 @@ start_daemon(const char *const *scripts, int lines)
 	return pid;
 }
 
-/* We are the subreaper: whatever it leaves comes to us.  How long until none is left. */
+/*
+ * Returns the time until all processes below the test are gone.  The test is a subreaper,
+ * so it inherits those that the daemon leaves.
+ */
 static usec_t
 time_to_vanish(void)
 {
@@ -98,7 +101,7 @@ TEST(handlers_die_with_the_daemon)
 	    "sh -c 'sleep 77 & echo up; wait'; exit 1");
 }
 
-/* Should it have been killed just before: the commands themselves, by the kernel. */
+/* Without a guardian, the kernel kills the commands (not their children). */
 TEST(commands_die_without_a_guardian)
 {
 	guarded = false;
@@ -107,7 +110,7 @@ TEST(commands_die_without_a_guardian)
 	guarded = true;
 }
 
-/* Own process groups in the handler's session, and stopped ones. */
+/* The guardian kills all groups of a handler's session, and stopped processes, too. */
 TEST(all_groups_of_the_session_die)
 {
 	VANISH(2, "timeout 77 sh -c 'echo up; exec sleep 77' & "
@@ -115,7 +118,7 @@ TEST(all_groups_of_the_session_die)
 	VANISH(1, "sleep 77 & kill -STOP $!; echo up; kill -STOP $$");
 }
 
-/* Orphans whose leader still runs, and those it forks while being killed. */
+/* Orphans of a running leader are killed, and those that it forks meanwhile. */
 TEST(forking_ones_die)
 {
 	VANISH(1, "(sleep 77 &); echo up; wait; sleep 77");
@@ -198,12 +201,12 @@ FIXTURE_TEST(it_holds_nothing_of_the_daemon)
 	turn_for(50 * MSEC);
 	assert_int_equal(guardian_pid(g), pid);
 	(void)kill(pid, SIGSTOP);
-	guardian_stop(g);		/* even so */
+	guardian_stop(g);		/* ends it even while it is stopped */
 	assert_int_equal(kill(pid, 0), -1);
 	guardian_stop(NULL);
 }
 
-/* In the child: killed once, its guardian still knows a handler from before. */
+/* The daemon replaces a guardian that was killed; the new one kills older handlers, too. */
 TEST(restarted_guardian_knows_all)
 {
 	pid_t *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -259,7 +262,7 @@ FIXTURE_TEST(slots_are_used_again)
 	guardian_stop(g);
 }
 
-/* A finished handler is no longer in the table; one that failed to start neither. */
+/* A handler that has ended, or could not be started, frees its slot of the guardian. */
 FIXTURE_TEST(finished_ones_are_forgotten)
 {
 	volatile pid_t *before, *after;
@@ -282,7 +285,7 @@ FIXTURE_TEST(finished_ones_are_forgotten)
 	guardian_stop(t.env.guardian);
 }
 
-/* While it runs, its pid is in a slot. */
+/* While a handler runs, its pid is in a slot of the guardian. */
 FIXTURE_TEST(running_ones_are_known)
 {
 	volatile pid_t *first;

@@ -1,5 +1,5 @@
 /*
- * The launcher against a main process that an attacker has taken over.  With any orders
+ * The launcher, and a main process that an attacker has taken over.  Whatever the orders,
  * it starts only the configured command of a configured queue, as that queue's user.
  * It sends no signal to other processes.  It opens only files that the configuration
  * names, and none that another user than root could replace.
@@ -62,7 +62,7 @@ words(const char *a, const char *b, const char *c)
 	return list;
 }
 
-/* The queue says who it is, then waits for SIGTERM if it is told to. */
+/* Its one queue prints its user, words and capabilities; the id "wait" makes it sleep. */
 static struct config *
 read_config(int text UNUSED, void *arg UNUSED)
 {
@@ -151,7 +151,7 @@ set_up(void **state UNUSED)
 	return 0;
 }
 
-/* With any orders, it ends with the main process, and its sessions with it. */
+/* When the orders' socket closes, the launcher must end with status 0. */
 static int
 tear_down(void **state UNUSED)
 {
@@ -171,7 +171,7 @@ tear_down(void **state UNUSED)
 
 #define FIXTURE_TEST(name)	ROOT_TEST_WITH(name, set_up, tear_down)
 
-/* -- what is said ---------------------------------------------------------- */
+/* -- orders and answers ---------------------------------------------------- */
 
 static void
 order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
@@ -197,7 +197,7 @@ order(int op, uint32_t slot, uint32_t value, const char *bytes, size_t n, const 
 	order_of(1, 0, op, slot, value, bytes, n, fds, nfds);
 }
 
-/* False: it has ended.  *got: the first descriptor, or -1. */
+/* Reads an answer; false: the launcher has ended.  *got: the first descriptor, or -1. */
 static bool
 answer(int fd, struct launch_reply *r, int *got)
 {
@@ -262,10 +262,10 @@ FIXTURE_TEST(what_is_configured_is_started)
 	assert_int_equal(r.slot, 5);
 	assert_string_equal(read_all(fd),
 	    "1\nq 7 /usr/local/bin:/usr/bin:/bin\n0000000000000000\n");
-	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);	/* it is our child */
+	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);	/* it is the test's child */
 }
 
-/* A queue or generation that is not there. */
+/* An order for a queue or generation that does not exist starts nothing. */
 FIXTURE_TEST(nothing_else_is_started)
 {
 	struct launch_reply r;
@@ -281,10 +281,10 @@ FIXTURE_TEST(nothing_else_is_started)
 	order(LAUNCH_START, 1, 0, NULL, 0, NULL, 0);
 	assert_true(answer(t.orders, &r, NULL));
 	assert_int_equal(r.answer, LAUNCH_FAILED);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);	/* no child but the launcher */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);	/* only the launcher is a child */
 }
 
-/* Words that are not a message's: it is the end. */
+/* A start with a variable that is not a message's ends the launcher. */
 FIXTURE_TEST(no_other_variables)
 {
 	static const char w[] = "RQD_ID=7\0LD_PRELOAD=/tmp/x.so";
@@ -301,7 +301,7 @@ FIXTURE_TEST(not_another_queue_s_name)
 	expect_end();
 }
 
-/* One of env, perhaps: the words come first, and the first is what getenv() finds. */
+/* Another RQD_ variable, too: getenv() finds it before one of the option env. */
 FIXTURE_TEST(not_an_administrator_s_variable)
 {
 	static const char w[] = "RQD_MODE=test";
@@ -310,7 +310,7 @@ FIXTURE_TEST(not_an_administrator_s_variable)
 	expect_end();
 }
 
-/* A slot in use is not given away: its handler would outlive the daemon. */
+/* A slot in use is not used again, or its first handler would outlive the daemon. */
 FIXTURE_TEST(a_slot_is_used_once)
 {
 	static const char w[] = "RQD_ID=wait";
@@ -324,7 +324,7 @@ FIXTURE_TEST(a_slot_is_used_once)
 	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);
 }
 
-/* A process of ours that the launcher has not started: in no slot, and no child by "end". */
+/* No order signals a process that the launcher has not started. */
 FIXTURE_TEST(nobody_else_is_signalled)
 {
 	pid_t other = fork();
@@ -336,12 +336,12 @@ FIXTURE_TEST(nobody_else_is_signalled)
 	}
 	for (i = 0; i < 100; i++)
 		order(LAUNCH_SIGNAL, i, SIGKILL, NULL, 0, NULL, 0);
-	/* Our own session's, the launcher, ourselves, the first process. */
+	/* A process of the test, the launcher, the test, and its parent. */
 	order(LAUNCH_END, 0, (uint32_t)other, NULL, 0, NULL, 0);
 	order(LAUNCH_END, 0, (uint32_t)t.pid, NULL, 0, NULL, 0);
 	order(LAUNCH_END, 0, (uint32_t)getpid(), NULL, 0, NULL, 0);
 	order(LAUNCH_END, 0, (uint32_t)getppid(), NULL, 0, NULL, 0);
-	what_is_configured_is_started(NULL);		/* all that was heard by now */
+	what_is_configured_is_started(NULL);		/* so the orders above were read */
 	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
 	(void)kill(other, SIGKILL);
 	assert_int_equal(waitpid(other, NULL, 0), other);
@@ -375,7 +375,7 @@ FIXTURE_TEST(only_named_files_are_opened)
 	free(dots);
 }
 
-/* Somebody else may write to the folder: nothing in it is opened by root. */
+/* The launcher opens nothing in a folder that others than root may change. */
 FIXTURE_TEST(nothing_is_opened_where_others_write)
 {
 	char *path = xasprintf("%s/password", t.dir);
@@ -390,7 +390,7 @@ FIXTURE_TEST(nothing_is_opened_where_others_write)
 	free(path);
 }
 
-/* The descriptor, or -1 where that error came. */
+/* Sends an order for a file, which must end with this error; returns the descriptor or -1. */
 static int
 ask(int op, int generation, int error)
 {
@@ -462,11 +462,11 @@ FIXTURE_TEST(the_socket_is_listened_on)
 	(void)ask(LAUNCH_LISTEN, 1, EADDRINUSE);
 	assert_true(answers(path));
 	(void)close(fd);
-	fd = ask(LAUNCH_LISTEN, 1, 0);			/* nobody listens on the old one */
+	fd = ask(LAUNCH_LISTEN, 1, 0);			/* replaces a socket that nobody serves */
 	assert_true(answers(path));
 	(void)close(fd);
 	order(LAUNCH_UNLISTEN, 0, 0, NULL, 0, NULL, 0);
-	/* no such generation; it has heard by now */
+	/* The answer, about a generation that does not exist, shows that UNLISTEN was read. */
 	(void)ask(LAUNCH_LISTEN, 2, EINVAL);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(chmod(t.dir, 0707), 0);
@@ -481,7 +481,7 @@ FIXTURE_TEST(no_path_of_a_log)
 	expect_end();
 }
 
-/* Random bytes, and orders with random members: it answers or ends, and starts nothing else. */
+/* Random bytes, and orders with random members: the launcher answers, or ends with status 0. */
 FIXTURE_TEST(random_bytes)
 {
 	struct launch_head head;
@@ -511,7 +511,7 @@ FIXTURE_TEST(random_bytes)
 		continue;
 }
 
-/* Another process has the sockets: the launcher ends with the main process all the same. */
+/* The launcher ends with the main process, even if another process has its sockets. */
 FIXTURE_TEST(it_ends_with_the_main_process)
 {
 	struct { pid_t launcher, heir; } got;
@@ -548,7 +548,10 @@ FIXTURE_TEST(it_ends_with_the_main_process)
 
 /* -- what the main process can do by itself -------------------------------- */
 
-/* Each of them would be the beginning of something. */
+/*
+ * In a child: drops privileges as the main process does, then tries what an attacker would.
+ * Returns 0 if nothing succeeds, else the number of what did.
+ */
 static int
 try_everything(void)
 {
@@ -577,12 +580,12 @@ try_everything(void)
 		return 7;
 	if (syscall(SYS_execveat, AT_FDCWD, argv[0], argv, argv + 1, 0) != -1 || errno != EPERM)
 		return 8;
-	/* In a namespace of its own it would be root again. */
+	/* In a user namespace of its own, the process would be root again. */
 	if (syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0) != -1 || errno != EPERM)
 		return 10;
 	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
 		return 11;
-	/* There is no terminal here: without a filter it is ENOTTY. */
+	/* This is no terminal: without the seccomp filter the error would be ENOTTY. */
 	if (ioctl(t.orders, TIOCSTI, "x") != -1 || errno != EPERM)
 		return 12;
 #else
@@ -603,9 +606,9 @@ FIXTURE_TEST(the_main_process_is_powerless)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* -- numbers that are another's by now ----------------------------------------------------- */
+/* -- pids that the kernel has given to another process ------------------------------------- */
 
-/* A child of that pid, in a session of its own; -1: this machine cannot do that. */
+/* Forks a child with that pid, in a session of its own; -1: this machine cannot do that. */
 static pid_t
 take_number(pid_t number)
 {
@@ -618,7 +621,7 @@ take_number(pid_t number)
 	return pid;
 }
 
-/* A handler that has come and gone, in a slot that is never said to be done. */
+/* Returns the pid of a handler that has ended, and whose slot was not released. */
 static pid_t
 number_of_a_dead_handler(uint32_t slot)
 {
@@ -631,7 +634,7 @@ number_of_a_dead_handler(uint32_t slot)
 	return r.pid;
 }
 
-/* Waits until its start is a second later: that much a start may take. */
+/* Makes the next process start over a second later: the launcher compares start times. */
 static void
 let_time_pass(void)
 {
@@ -660,8 +663,8 @@ FIXTURE_TEST(a_number_of_another_is_not_swept)
 }
 
 /*
- * As a daemon does: the leader of the session ends, and another process stays.
- * *alive ends when that does.
+ * Makes a session with this number whose leader has ended, and one process stays, like a
+ * daemon.  Returns that process, or -1; *alive is readable (end of file) when it ends.
  */
 static pid_t
 foreign_group(pid_t number, int *alive)
@@ -702,7 +705,7 @@ FIXTURE_TEST(a_group_of_another_gets_no_signal)
 	if (other == -1)
 		skip();
 	order(LAUNCH_SIGNAL, 4, SIGKILL, NULL, 0, NULL, 0);
-	what_is_configured_is_started(NULL);		/* it was heard by now */
+	what_is_configured_is_started(NULL);		/* so the order above was read */
 	assert_int_equal(poll(&p, 1, 300), 0);
 	(void)kill(other, SIGKILL);
 	assert_int_equal(poll(&p, 1, PATIENCE), 1);

@@ -96,7 +96,7 @@ FIXTURE_TEST(limit_cuts_once)
 	assert_int_equal(t.cuts, 1);
 	assert_string_equal(output(1), "12345\n6789\n");
 	assert_string_equal(output(2), "");
-	assert_memory_equal(g->result.error_tail, "error\n", 6);	/* kept all the same */
+	assert_memory_equal(g->result.error_tail, "error\n", 6);	/* the tail has no limit */
 	got_free(g);
 }
 
@@ -112,7 +112,7 @@ FIXTURE_TEST(limit_is_not_passed_by_reaching_it)
 	got_free(g);
 }
 
-/* 300 MB of short lines: cut, and the loop turns many times meanwhile. */
+/* 300 MB of short lines are cut at output_limit; the loop turns many times meanwhile. */
 FIXTURE_TEST(flood_does_not_stop_the_loop)
 {
 	struct got *g, *other;
@@ -175,7 +175,7 @@ FIXTURE_TEST(late_lines_are_told)
 	assert_string_equal(output(1), "early\n");
 	assert_true(g->took < 20 * SEC);
 	t.out_pid = 0;
-	message_free(g->msg);		/* may be gone as soon as done() has come */
+	message_free(g->msg);		/* the caller may free it from done() on */
 	before = t.lines;
 	await_lines(before + 2);
 	assert_string_equal(output(1), "early\nlate\nunfinished\n");
@@ -186,7 +186,7 @@ FIXTURE_TEST(late_lines_are_told)
 	free(g);
 }
 
-/* The second is over: what it holds of a line is handed out, then it is deaf. */
+/* A second after the exit, rqd passes on the part of a line that it has, and reads no more. */
 FIXTURE_TEST(later_lines_are_not)
 {
 	struct got *g;

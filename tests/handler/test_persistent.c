@@ -1,4 +1,4 @@
-/* Persistent handlers: the protocol and its breaches, limits, recycling, the end. */
+/* Persistent handlers: the protocol and its violations, limits, recycling, close and free. */
 #include "fixture.h"
 
 static int
@@ -145,7 +145,7 @@ PERSISTENT_TEST(breach_is_quoted)
 	expect_said(g, SAID_WRONG);
 }
 
-/* Nobody's fault: nothing is outstanding the second time. */
+/* A second answer to the same message fails no message, but ends the process. */
 PERSISTENT_TEST(answers_twice)
 {
 	struct got *g;
@@ -216,7 +216,7 @@ PERSISTENT_TEST(exit_fails_the_oldest)
 	expect(a, END_SIGNAL, STOP_NONE);
 }
 
-/* The answers that it gave before it died are answers. */
+/* Answers that the handler gave before it died count. */
 PERSISTENT_TEST(answers_then_dies)
 {
 	struct got *a, *b, *c;
@@ -233,7 +233,7 @@ PERSISTENT_TEST(answers_then_dies)
 	expect(c, END_SIGNAL, STOP_NONE);
 }
 
-/* Each start after a fruitless one waits longer. */
+/* Each start after a process that answered nothing waits longer. */
 PERSISTENT_TEST(starts_with_pauses)
 {
 	usec_t start_at = clock_mono();
@@ -281,7 +281,7 @@ PERSISTENT_TEST(recycled)
 	expect_said(g, SAID_OK);
 }
 
-/* Its successor is started before it is gone, and never a third. */
+/* A process that does not end after max_messages is replaced, and killed after kill_grace. */
 PERSISTENT_TEST(recycled_though_it_lingers)
 {
 	pid_t pid[3];
@@ -317,7 +317,7 @@ PERSISTENT_TEST(too_old)
 	expect_said(g, SAID_OK);
 }
 
-/* Also one that has nothing to do. */
+/* max_age also ends a process that has nothing to do. */
 PERSISTENT_TEST(idle_one_ages)
 {
 	struct got *g;
@@ -348,7 +348,7 @@ go(int want)
 	(void)unlink(path);
 }
 
-/* It is there before the last message of its predecessor is done, and gets the next. */
+/* The next process starts before the last message of the old one is done. */
 PERSISTENT_TEST(successor_is_warm)
 {
 	struct got *a, *b;
@@ -368,7 +368,7 @@ PERSISTENT_TEST(successor_is_warm)
 	expect_said(b, SAID_OK);
 }
 
-/* As many as concurrency says, each with its share. */
+/* There are as many processes as concurrency says, and each gets `pipeline` messages. */
 PERSISTENT_TEST(several)
 {
 	struct got *g[8];
@@ -414,7 +414,7 @@ PERSISTENT_TEST(what_it_is_told)
 	assert_string_equal(output(2), "2 3 0 id-7\n\n");
 }
 
-/* Nothing of one message is in the environment of a process that gets many. */
+/* The environment of a persistent process has nothing of a single message. */
 PERSISTENT_TEST(environment)
 {
 	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_QUEUE "
@@ -438,7 +438,7 @@ PERSISTENT_TEST(stderr_has_a_name)
 	t.handler = NULL;
 }
 
-/* Each message has output_limit for itself, and the tail of what it said. */
+/* output_limit and the tail of stderr are for each message. */
 PERSISTENT_TEST(output_is_counted_per_message)
 {
 	struct got *g;
@@ -482,7 +482,7 @@ PERSISTENT_TEST(no_output)
 	assert_int_equal(t.lines, 0);
 }
 
-/* The header is enough for some; the message stays until it has been read. */
+/* A handler may answer after the header; rqd still writes the rest of the message. */
 PERSISTENT_TEST(answers_early)
 {
 	size_t n = 1 << 20;
@@ -536,7 +536,7 @@ PERSISTENT_TEST(never_reads)
 	free(p);
 }
 
-/* Four messages take longer than the limit, but no two answers are so far apart. */
+/* Four messages take longer than time_limit, but each answer comes within it. */
 PERSISTENT_TEST(limit_is_per_answer)
 {
 	struct got *g[4];
@@ -551,7 +551,7 @@ PERSISTENT_TEST(limit_is_per_answer)
 		expect_said(g[i], SAID_OK);
 }
 
-/* Waits until a handler has said "up" on stderr. */
+/* Stops a run after its handler has printed a line. */
 static void
 stop_when_up(struct got *g, enum stop reason)
 {
@@ -601,7 +601,7 @@ PERSISTENT_TEST(killed_at_once)
 	expect(g, END_SIGNAL, STOP_DRAIN);
 }
 
-/* Two wait behind one. */
+/* A message that waits for a process is returned at once when it is stopped. */
 PERSISTENT_TEST(waiting_ones_go_back)
 {
 	struct got *a, *b, *c;
@@ -618,7 +618,7 @@ PERSISTENT_TEST(waiting_ones_go_back)
 	expect(a, END_SIGNAL, STOP_DRAIN);
 }
 
-/* End of input, SIGTERM, SIGKILL: the last one always helps. */
+/* handler_close() ends a process by end of input, else SIGTERM, else SIGKILL. */
 PERSISTENT_TEST(close_has_three_steps)
 {
 	static const char *const scripts[] = {
@@ -637,7 +637,7 @@ PERSISTENT_TEST(close_has_three_steps)
 	}
 }
 
-/* As at a reload: what it has it may finish, what waits for it is given back. */
+/* handler_close(): a process may finish its message, and a waiting message is returned. */
 PERSISTENT_TEST(closed_at_work)
 {
 	struct got *a, *b;

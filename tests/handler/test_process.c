@@ -1,4 +1,4 @@
-/* The environment of a handler's process: signals, descriptors, session, limits, user. */
+/* The process of a handler: signals, descriptors, session, limits, user. */
 #include "fixture.h"
 
 #include <sys/prctl.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <grp.h>
 
-/* -- its environment in the kernel ----------------------------------------------------------- */
+/* -- attributes in the kernel ---------------------------------------------------------------- */
 
 static void
 expect_line(const char *line)
@@ -20,7 +20,6 @@ expect_line(const char *line)
 	assert_non_null(at);
 }
 
-/* As the daemon runs: handlers for some signals, others ignored. */
 static void
 no_action(int signo UNUSED)
 {
@@ -52,7 +51,7 @@ FIXTURE_TEST(signals_are_at_their_defaults)
 	got_free(g);
 }
 
-/* Inherited by the daemon too: its own stay out by O_CLOEXEC, these by close_range(). */
+/* Descriptors without O_CLOEXEC, such as those rqd inherited, do not reach the handler. */
 FIXTURE_TEST(only_its_descriptors)
 {
 	int a = open("/dev/null", O_RDONLY), b = dup(a), c = fcntl(a, F_DUPFD, 500);
@@ -183,7 +182,7 @@ LAUNCHED_TEST(number_without_a_name)
 	got_free(g);
 }
 
-/* Here we may have none that could be inherited. */
+/* The launcher's supplementary groups do not reach the handler. */
 LAUNCHED_TEST(groups_of_ours_are_not_its)
 {
 	const gid_t more[] = { 0, 54323 };
@@ -213,7 +212,7 @@ LAUNCHED_TEST(root_gets_its_groups)
 	got_free(g);
 }
 
-/* Entered as the user, who may not. */
+/* The queue's user enters the directory: here it must not. */
 LAUNCHED_TEST(directory_of_others)
 {
 	char dir[] = "/tmp/rqd-test-XXXXXX";
@@ -233,10 +232,10 @@ LAUNCHED_TEST(no_such_user_or_group)
 	set(&t.q->group, "no-such-group");
 	expect_not_started(ENOENT, "group");
 	set(&t.q->group, "");
-	expect_exit("exit 6", 6);	/* it was looked up again */
+	expect_exit("exit 6", 6);	/* user and group are looked up for each start */
 }
 
-/* In a process of its own, which is an ordinary user and has all processes it may have. */
+/* Run it in a child: as an ordinary user at its limit of processes, clone() fails. */
 static int
 start_without_processes(void)
 {
@@ -268,7 +267,7 @@ ROOT_TEST(no_processes_is_not_started)
 	assert_int_equal(status, 0);
 }
 
-/* It has more processes than the limit already, and is started all the same. */
+/* limit_nproc does not fail the start, but a fork of the handler. */
 LAUNCHED_TEST(process_limit_is_for_the_handler)
 {
 	struct got *other, *g;
@@ -288,7 +287,7 @@ LAUNCHED_TEST(process_limit_is_for_the_handler)
 	got_free(g);
 }
 
-/* An ordinary user's daemon: may keep its own identity, and take no other. */
+/* Run it in a child: the daemon of an ordinary user can run handlers as that user only. */
 static int
 run_unprivileged(void)
 {
@@ -298,7 +297,7 @@ run_unprivileged(void)
 		return 1;
 	(void)set_up(NULL);
 	set(&t.q->user, "nobody");
-	t.q->limit_nofile = (uint64_t)1 << 40;	/* may not be raised: as high as it may be */
+	t.q->limit_nofile = (uint64_t)1 << 40;	/* set to the highest that is allowed */
 	SH("exit 8");
 	g = run("");
 	if (g->result.end != END_EXIT || g->result.status != 8)
@@ -327,11 +326,11 @@ ROOT_TEST(unprivileged_daemon)
 }
 
 #ifdef __x86_64__
-#define HOSTILE		60321		/* nobody else's, or it is stopped too */
+#define HOSTILE		60321		/* an id without other processes: all are stopped */
 #define HELD		(5 * SEC)
-#define MANY		10		/* are started in its presence */
+#define MANY		10		/* handlers started beside the hostile process */
 
-/* In a process of its own: the user stops all that is its, and lets go at last. */
+/* Forks a process of the queue's user that stops all processes of this user for HELD. */
 static pid_t
 start_hostile(void)
 {
@@ -348,7 +347,7 @@ start_hostile(void)
 	_exit(kill(-1, SIGCONT) == 0 || errno == ESRCH ? 0 : 2);
 }
 
-/* It has come no further than to be a child of ours. */
+/* Whether the process is stopped, or still on its way, before its execve(). */
 static bool
 is_held_before_exec(pid_t pid)
 {
@@ -361,7 +360,7 @@ is_held_before_exec(pid_t pid)
 	return n > 0 && n == m && memcmp(theirs, ours, (size_t)n) == 0;
 }
 
-/* The way there is long, so that most are stopped on it. */
+/* Sets a directory that takes long to enter, so that most processes are stopped there. */
 static void
 set_far_directory(const char *end)
 {
@@ -373,7 +372,7 @@ set_far_directory(const char *end)
 	set(&t.q->directory, path);
 }
 
-/* Starts several, one after the other, until one is held; returns whether one was. */
+/* Starts handlers until one is stopped before its execve(); returns whether one was. */
 static bool
 start_beside_hostile(int error)
 {
@@ -384,7 +383,7 @@ start_beside_hostile(int error)
 	pid_t hostile;
 	int i;
 
-	close_handler();	/* or the hostile one inherits its launcher's socket */
+	close_handler();	/* else the hostile process inherits the launcher's socket */
 	hostile = start_hostile();
 	for (i = 0; i < MANY && held == 0; i++) {
 		began = clock_mono();
@@ -412,7 +411,7 @@ expect_not_held_up(enum mode mode, const char *directory, int error)
 {
 	bool held = false;
 
-	log_set_level(LOG_LV_ERROR);	/* a record would open its own way to stderr */
+	log_set_level(LOG_LV_ERROR);	/* a record would open a descriptor for stderr */
 	set(&t.q->user, "60321");
 	set(&t.q->group, "60321");
 	t.q->mode = mode;
@@ -422,10 +421,10 @@ expect_not_held_up(enum mode mode, const char *directory, int error)
 	for (int i = 0; i < 10 && !held; i++)
 		held = start_beside_hostile(error);
 	if (!held)
-		skip();		/* none was stopped on its way: that shows nothing */
+		skip();		/* no process was stopped in time: that shows nothing */
 }
 
-/* One whose user stops it before it is executed stops nobody else. */
+/* A user who stops its process before the execve() does not block the daemon. */
 LAUNCHED_TEST(stopped_by_its_user)
 {
 	expect_not_held_up(MODE_EXEC, "/", 0);

@@ -3,7 +3,7 @@
 
 #define TELL	"while read -r l; do echo \"$l\" >&3; done; "
 
-/* The handler writes these lines, and exits. */
+/* Runs a handler that writes these lines to descriptor 3, and exits with 75. */
 static struct got *
 say(const char *lines)
 {
@@ -109,7 +109,10 @@ FIXTURE_TEST(a_signal_voids_it)
 	expect_said(g, SAID_NOTHING, NULL);
 }
 
-/* Children that end before the command are read; those that outlive it find it closed. */
+/*
+ * Statements of a handler's children count while its command runs.  A child that outlives
+ * the command finds the pipe closed.
+ */
 FIXTURE_TEST(children_speak_while_it_runs)
 {
 	char path[] = "/tmp/rqd-test-XXXXXX";
@@ -133,7 +136,7 @@ FIXTURE_TEST(children_speak_while_it_runs)
 	(void)unlink(path);
 }
 
-/* More than a pipe holds, before and after the loop listens; nobody waits for ever. */
+/* rqd reads all statements, even more than a pipe holds, so that no handler blocks. */
 FIXTURE_TEST(floods_are_read)
 {
 	struct got *g;
@@ -148,7 +151,7 @@ FIXTURE_TEST(floods_are_read)
 	g = run("");
 	assert_int_equal(g->result.said, SAID_WRONG);
 	got_free(g);
-	/* A leftover that never stops does not keep the result. */
+	/* A leftover that never stops writing does not delay the result. */
 	t.q->leftovers = LEFTOVERS_KEEP;
 	SH("yes 'progress x' >&3 2>/dev/null & sleep 0.2; exit 0");
 	g = run("");
@@ -179,7 +182,7 @@ FIXTURE_TEST(progress_is_kept)
 	handler_stop(g->run, STOP_DRAIN);
 	await(&g->done, 1);
 	got_free(g);
-	/* Characters that cannot be seen, and incomplete ones, become question marks. */
+	/* Control characters, invisible ones and bad UTF-8 become question marks. */
 	g = start("progress a\033[2J\377\342\202\254\342\200\256b\342\202\n");
 	await_progress(g, "a?[2J?\342\202\254?b??");
 	handler_stop(g->run, STOP_DRAIN);
@@ -214,7 +217,7 @@ FIXTURE_TEST(it_is_named_and_can_be_opened)
 	expect_said(run(""), SAID_DEAD, "quiet");
 }
 
-/* All the same through a launcher. */
+/* Statements work the same when a launcher starts the process. */
 TEST_WITH(launched, set_up_launched, tear_down)
 {
 	struct got *g = say("retry 5m carrier is down\n");
