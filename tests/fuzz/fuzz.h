@@ -4,8 +4,8 @@
  *
  *	tests/fuzz/fuzz_config -max_total_time=60 CORPUS
  *
- * Otherwise this main() feeds it the files of its corpus, as TAP; what a
- * fuzzer has found once becomes a file there.
+ * Otherwise this main() feeds it the files of its corpus, and prints TAP.  An input for
+ * which a fuzzer found a bug is kept there as a file.
  */
 #pragma once
 

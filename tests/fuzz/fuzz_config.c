@@ -1,7 +1,7 @@
 /*
- * Any bytes as a configuration: the lexer, libconfuse, the parser, options,
- * checks, printing.  What is accepted must print to text that is accepted, too, with
- * the same hash.
+ * Fuzzes the reader of configurations: the lexer, libconfuse, the parser, options,
+ * checks, printing.  An accepted configuration must print as text that is accepted, too,
+ * and has the same hash.
  */
 #include "fuzz.h"
 
@@ -14,7 +14,7 @@
 
 FUZZ_MAIN("config")
 
-/* Loads a file that has no name but that of its descriptor. */
+/* Loads a file by its descriptor. */
 static struct config *
 load(int fd)
 {
@@ -32,7 +32,7 @@ load(int fd)
 	return c;
 }
 
-/* -1 where the input is not for us. */
+/* Returns the descriptor of a file in memory with these bytes. */
 static int
 make_file(const uint8_t *data, size_t size)
 {
@@ -71,7 +71,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct config *c;
 	int fd;
 
-	/* Files of this machine are not part of the input. */
+	/* An include would read files of this machine. */
 	if (memmem(data, size, "include", 7) != NULL)
 		return 0;
 	fd = make_file(data, size);

@@ -1,11 +1,14 @@
 /*
- * Any bytes as what a server, or what calls itself one, says on a connection:
- * hiredis' reader, redis/hiredis_loop.c, conn.c, commands.c, greet.c.
+ * Fuzzes what a server sends on a connection: hiredis' reader, redis/hiredis_loop.c,
+ * conn.c, commands.c, greet.c.
  *
- * The first byte says what sort of connection, and when it comes to the rest:
- * bit 0: of a subscriber; bit 1: the greeting was answered properly before; bits
- * 2 and 3: how many commands are then out; bit 4: in two pieces; bit 5: the commands
- * of the subscriber are those for the channels of slots.
+ * The first byte describes the connection; the rest is what the server sends on it.
+ *
+ *	bit 0		it is a subscriber's
+ *	bit 1		the server answers the greeting properly before
+ *	bits 2, 3	the number of commands that wait for an answer
+ *	bit 4		the bytes come in two pieces
+ *	bit 5		a subscriber's commands are for the channels of slots
  *
  * Each command must be answered exactly once, and nothing may end the program.
  */
@@ -30,7 +33,7 @@ static char dir[] = "/tmp/rqd-fuzz.XXXXXX";
 static char path[64], server[80];
 static int listener = -1;
 static unsigned answers;
-static volatile size_t looked;	/* so that looking is not optimised away */
+static volatile size_t looked;	/* so that the compiler keeps the reads of look() */
 
 static void
 tidy(void)
@@ -56,7 +59,7 @@ set_up(void)
 		abort();
 }
 
-/* All of a reply. */
+/* Reads all of a reply, so that a sanitizer sees wrong memory. */
 static void
 look(const struct redisReply *r)
 {
@@ -105,7 +108,7 @@ turns(struct loop *l)
 		loop_turn(l, 0);
 }
 
-/* How many commands have come; their form is ours, so little is checked. */
+/* Returns the number of commands that rqd has sent; their form is known to be right. */
 static unsigned
 commands(int fd)
 {

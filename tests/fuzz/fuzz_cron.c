@@ -1,6 +1,6 @@
 /*
- * Any bytes as times of a crontab.  What is accepted has a next run and a last
- * one, which agree with each other whatever the zone does.
+ * Fuzzes times of a crontab.  An accepted one has a next run and a last one, and these
+ * agree with each other in every zone.
  */
 #include "fuzz.h"
 
@@ -22,7 +22,7 @@ check(int ok)
 		abort();
 }
 
-/* Some second from 1980 to 2080. */
+/* Returns a second from 1980 to 2080 that depends on the input. */
 static int64_t
 some_second(const uint8_t *data, size_t size)
 {

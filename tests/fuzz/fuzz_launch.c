@@ -1,8 +1,7 @@
 /*
- * Any bytes as an order to the launcher; the first byte is the number of descriptors
- * beside it.  What is taken for an order must be one by the letter of launch_wire.h:
- * words that only a message can say, within the datagram, and nothing that the launcher
- * alone decides.
+ * Fuzzes the orders to the launcher; the first byte gives the number of descriptors that
+ * come with it.  An accepted order must follow launch_wire.h exactly: all words lie within
+ * the datagram, are variables of a message, and none is one that the launcher itself sets.
  */
 #include "fuzz.h"
 
@@ -60,7 +59,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n == 0)
 		return 0;
-	/* no byte more: a sanitizer sees what is read behind it */
+	/* An allocation of the exact size: a sanitizer reports a read beyond it. */
 	exact = xmalloc(n - 1 + (n == 1));
 	memcpy(exact, data + 1, n - 1);
 	if (launch_parse(exact, n - 1, nfds, &o) == 0) {
@@ -70,7 +69,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			check_start(&o, nfds);
 		else
 			check(nfds == 0);
-		/* No path but that of a file that the launcher looks for in its configurations. */
+		/* Only LAUNCH_FILE has a path; the launcher looks it up in its configurations. */
 		if (o.head.op != LAUNCH_START && o.head.op != LAUNCH_FILE)
 			check(o.head.size == 0);
 		if (o.head.op == LAUNCH_FILE)

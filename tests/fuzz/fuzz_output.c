@@ -1,14 +1,13 @@
 /*
- * Any bytes as what a handler prints: handler/output.c, loop/line.c, and the
- * escapes of base/log_text.c.
+ * Fuzzes what a handler prints: handler/output.c, loop/line.c, and the escapes of
+ * base/log_text.c.
  *
- * The first byte: bit 0: records are JSON; bit 1: on stderr; bit 2: logged, else
- * taken as lines; the rest: the output limit, 63 for none.  The second byte is
- * the size of the pieces in which it comes.
+ * The first byte: bit 0: records are JSON; bit 1: the output is stderr; bit 2: rqd logs
+ * it, else a callback gets lines; the other bits: the output limit in units of 101 bytes,
+ * 31: none.  The second byte gives the size of the pieces in which the rest is written.
  *
- * Lines must be those that were printed, up to the limit, and no more than
- * OUTPUT_LINE_MAX long; the tail must be stderr's; and a record must be one line of
- * printable UTF-8, whatever is in it.
+ * Lines must be those that were printed, up to the limit, and at most OUTPUT_LINE_MAX
+ * long.  The tail must be stderr's.  A record must be one line of printable UTF-8.
  */
 #include "fuzz.h"
 
@@ -27,7 +26,7 @@ FUZZ_MAIN("output")
 
 #define CHECK(what) do { if (!(what)) abort(); } while (0)
 
-static struct buf lines;	/* as they came, with a newline after those that are not cut */
+static struct buf lines;	/* all that came, with a newline after each line that is not cut */
 static bool json, cut;
 static size_t records;
 
@@ -51,7 +50,7 @@ limit_passed(const struct log_ctx *ctx, void *arg)
 	cut = true;
 }
 
-/* A character that a terminal shows and does not obey. */
+/* The length of a character that is not a control character; 0: it is one, or bad UTF-8. */
 static size_t
 printable(const unsigned char *p, size_t n)
 {
@@ -89,7 +88,7 @@ record(void *arg, enum log_level level, const char *text, size_t n)
 	json_decref(root);
 }
 
-/* Taken apart again, it must be the same; what has no newline at its end gets one. */
+/* The lines together must be the output up to the limit; a last newline may be added. */
 static void
 check_lines(const uint8_t *data, size_t size, size_t limit)
 {

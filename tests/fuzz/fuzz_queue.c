@@ -1,24 +1,23 @@
 /*
- * Any replies to the scripts of a queue: queue/ack*.c and the other kinds that
- * are made of the same machine, without a connection and under simulated time.
+ * Fuzzes the replies to the scripts of a queue, for each kind of queue, without a
+ * connection and under simulated time.
  *
- * The first byte is the kind, and 128 more where messages may be large, so that
- * their payloads are asked for one by one; then come steps, each a byte:
+ * The first byte is the kind; 128 more: messages may be large, so that rqd asks for their
+ * payloads one by one.  Then come steps, each a byte:
  *
  *	a N N BYTES	the oldest call is answered by this reply (RESP, length N N)
- *	o C N N BYTES	the same for the oldest call of a script: pop, settle, mine, renew,
- *			tick, body, rescue (by C, which is its first letter; s for settle;
- *			x for rescue); none, if there is no such call
+ *	o C N N BYTES	the same for the oldest call of one script, if there is one.  C is the
+ *			first letter of pop, settle, mine, renew, tick, body; x: rescue
  *	l u c		the connection is lost; is back; is back, to another server
  *	n		the oldest call was never sent
  *	f N		N messages are fetched, if the queue has said that there are some
- *	w		no messages are wanted; they are again
+ *	w		the engine wants no messages; the next time, it wants them again
  *	A R D B S	the oldest message in hand: ack, retry, dead, return, stale
  *	t		a tick
  *	T N		N tenths of a second pass
  *	k		all keys that are watched change
- *	s		the subscriber is up, or lost
- *	m N N BYTES	it hears this, on a channel that has the first byte as its name
+ *	s		the subscriber's connection is made, or lost
+ *	m N N BYTES	it gets this message, on the channel that the first byte names
  *
  * With any replies each message that is delivered is settled once, fetches are answered
  * once, and the queue closes.
@@ -42,7 +41,7 @@ FUZZ_MAIN("queue")
 #define CHECK(what) do { if (!(what)) abort(); } while (0)
 #define MESSAGES_MAX	4096
 
-/* -- a connection that is none ------------------------------------------------ */
+/* -- functions in place of redis/, without a connection ----------------------- */
 
 struct call {
 	struct pending		 pending;	/* first; fn and arg */
@@ -53,7 +52,7 @@ struct call {
 static TAILQ_HEAD(, call) calls = TAILQ_HEAD_INITIALIZER(calls);
 static TAILQ_HEAD(, watch_key) keys = TAILQ_HEAD_INITIALIZER(keys);
 static bool up;
-static bool reset;		/* the queue asked for it */
+static bool reset;		/* the queue has called conn_reset() */
 static size_t bodies, all_delivered, all_settled;	/* of all inputs */
 static double redis_time;
 
@@ -97,7 +96,7 @@ conn_reset(struct conn *c UNUSED, const char *cause)
 	reset = true;
 }
 
-/* The subscriber of kinds that have one: up by itself, with one subscription or more. */
+/* The connection of a kind that subscribes; it goes up and down apart from the other. */
 static char sub_object;
 #define SUB	((struct conn *)(void *)&sub_object)
 static const struct conn_events *sub_events;
@@ -243,7 +242,7 @@ is_of(const struct call *call, char of)
 	return false;
 }
 
-/* of: of which script; 0: of any, and of any other command. */
+/* Answers the oldest call of the script `of`; 0: of any script or command. */
 static void
 answer(enum conn_answer how, const struct redisReply *r, char of)
 {
@@ -422,7 +421,7 @@ sub_turns(void)
 		sub_events->down("cut", sub_arg);
 }
 
-/* Any daemon that hears it may take the message: each gets a reply of its own. */
+/* Gives a published message to all subscriptions; each may take the reply's string. */
 static void
 hear(const uint8_t *p, size_t n)
 {
@@ -440,7 +439,7 @@ hear(const uint8_t *p, size_t n)
 	}
 }
 
-/* The length in front of bytes: sets *n, and returns the bytes, or the end. */
+/* Reads a length in front of bytes: sets *n, and returns the bytes, or the end. */
 static const uint8_t *
 take_length(const uint8_t *p, const uint8_t *end, size_t *n)
 {
@@ -454,7 +453,7 @@ take_length(const uint8_t *p, const uint8_t *end, size_t *n)
 	return p;
 }
 
-/* One step; returns what is left. */
+/* Does one step; returns the input after it. */
 static const uint8_t *
 step(const uint8_t *p, const uint8_t *end)
 {
@@ -464,7 +463,7 @@ step(const uint8_t *p, const uint8_t *end)
 	switch (*p++) {
 	case 'a':
 		p = take_length(p, end, &n);
-		/* The guard of a connection refuses such a reply before it comes here. */
+		/* A real connection refuses such a large array before the queue gets it. */
 		if (memmem(p, n, "*1000", 5) == NULL)
 			answer_bytes(p, n, 0);
 		return p + n;
@@ -566,7 +565,7 @@ finish(struct loop *l)
 }
 
 #ifndef RQD_FUZZING
-/* A corpus that says nothing to the queue any more is of no use. */
+/* Fails if the corpus no longer makes the queue deliver messages and ask for payloads. */
 static void
 reached(void)
 {

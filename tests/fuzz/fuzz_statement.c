@@ -1,8 +1,7 @@
 /*
- * Any bytes as what a handler says: line by line through policy/statement.c, with each
- * rule for numbers.  What is taken for a statement must be one by the letter of
- * rqd-handler(7), say nothing that the line does not, and mean the same when it is
- * written anew.
+ * Fuzzes the statements of handlers: each line goes through policy/statement.c, with each
+ * rule for numbers.  An accepted statement must follow rqd-handler(7) exactly, and its
+ * texts must lie in the line.  Printed anew, it must parse to the same.
  */
 #include "fuzz.h"
 
@@ -29,7 +28,7 @@ put(char *to, size_t at, const char *p, size_t n)
 	return at + n;
 }
 
-/* As the manual writes it. */
+/* Writes a statement as the manual describes it; returns its length. */
 static size_t
 print(const struct statement *s, char *to, size_t size)
 {

@@ -1,6 +1,6 @@
 /*
- * Any text as a duration, a size, a number, a time, a rate.  What is accepted
- * is printed and read back to the same.
+ * Fuzzes durations, sizes, numbers, times and rates.  An accepted duration, size or time
+ * is printed, and must read back as the same.
  */
 #include "fuzz.h"
 

@@ -1,9 +1,9 @@
 /*
- * The scripted handler.
+ * A handler without processes; see fake.h.
  *
  * A run has one timer for its next event: its own end, or its time limit if that is
- * earlier.  After a stop it is the script's reaction to SIGTERM, or SIGKILL.  The
- * members of result are set as soon as they are certain.
+ * earlier.  After a stop, the next event is the script's reaction to SIGTERM, or SIGKILL.
+ * The members of result are set as soon as they are certain.
  *
  * A batch asks the script for each message.  The batch takes as long as the longest
  * one, and ends like the first that does not succeed.  A message with an answer has
@@ -30,7 +30,7 @@ struct fake_run {
 	struct fake_end		 script;
 	struct message		**batch;	/* NULL: no batch */
 	struct fake_end		 *scripts;	/* of the messages of a batch */
-	unsigned		 n;		/* of them */
+	unsigned		 n;		/* messages in the batch */
 	struct result		 result;
 	usec_t			 started;	/* mono */
 	bool			 over;		/* result is certain; done() is under way */

@@ -27,12 +27,12 @@ struct fake_end {
 	int		 error;		/* END_NOT_STARTED; after does not count */
 	enum said	 said;		/* END_ANSWER, END_EXIT */
 	usec_t		 delay;		/* SAID_RETRY, SAID_DEFER */
-	usec_t		 ok_after;	/* of a batch: "N ok" then, and the run goes on; 0: no */
+	usec_t		 ok_after;	/* in a batch: says "N ok" after this time, and runs on */
 	const char	*answer;	/* the text with `said`; NULL: none */
 	const char	*error_tail;	/* its stderr and output; NULL: nothing */
 	bool		 leftovers;
 
-	/* After SIGTERM: ends after this time, with this status if it traps the signal. */
+	/* After SIGTERM it ends after term_after, with term_status if it traps the signal. */
 	usec_t		 term_after;	/* beyond kill_grace: SIGKILL ends it */
 	bool		 traps_term;
 	int		 term_status;
@@ -42,7 +42,7 @@ struct fake_end {
 struct fake {
 	struct fake_end	(*script)(struct message *, void *arg);	/* NULL: all succeed */
 	void		 *arg;
-	/* counted: */
+	/* Counters: */
 	unsigned	  started;
 	unsigned	  running;
 	unsigned	  peak;		/* most at once */

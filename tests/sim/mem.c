@@ -35,7 +35,7 @@ struct mem {
 	unsigned		  asked;
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: prefer a new message next */
-	usec_t			  not_before;	/* mono: look at passed-over messages again */
+	usec_t			  not_before;	/* mono: no ready() for messages that had failed */
 	bool			  wanted;
 	bool			  told;
 	bool			  paused;	/* the last state that the engine heard */
@@ -228,7 +228,7 @@ mem_next(struct mem_store *s, enum turn turn, bool failed)
 	return best;
 }
 
-/* The turn for the next message.  Without messages that have failed there are no turns. */
+/* The turn for the next message.  TURN_SHARE changes sides only if `failed` may be taken. */
 static enum turn
 mem_turn_of(struct mem *q, bool failed)
 {
@@ -355,7 +355,7 @@ mem_confirm(struct mem *q)
 	}
 }
 
-/* lost() may settle the message at once. */
+/* Calls lost() for stolen messages; the engine may settle a message inside lost(). */
 static void
 mem_tell_stolen(struct mem *q)
 {
@@ -538,7 +538,7 @@ mem_close(struct queue *queue)
 	mem_wake(q);
 }
 
-/* The leases of messages in flight will end. */
+/* Forgets deliveries of a queue that is freed; their leases expire later. */
 static void
 mem_abandon(struct mem *q, struct mem_deliveries *list)
 {

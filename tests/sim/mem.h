@@ -3,8 +3,8 @@
  * configuration can name it: the test passes its queue_ops to consumer_new().
  *
  * The messages are in a store, which has the queue's key, as in Redis.  So they outlive
- * the queue: a daemon that dies with messages in flight leaves leases that end.
- * Several queues on one store are a fleet.
+ * the queue: a daemon that dies with messages in flight leaves leases, which expire.
+ * Several queues on one store act like several daemons.
  */
 #pragma once
 
@@ -51,5 +51,5 @@ const struct mem_entries *mem_entries(const struct mem_store *);	/* in order of 
 void		 mem_set_up(struct mem_store *, bool);	/* Redis is there; true at first */
 void		 mem_set_paused(struct mem_store *, bool);
 void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
-/* another delivery begins: lost() comes */
+/* Another daemon takes the message, as if its lease had expired: lost() comes. */
 void		 mem_steal(struct mem_store *, struct mem_entry *);

@@ -1,7 +1,7 @@
 /*
  * A kind of queue for tests: each daemon delivers one message, "hello", once.
  *
- * It is no part of rqd: tests/daemon/19-new-kind.t adds it to a copy of the sources as
+ * It is not part of rqd: tests/daemon/19-new-kind.t adds it to a copy of the sources as
  * HACKING.md says ("A kind of queue").  It is as small as a kind can be.
  */
 #include "queue/direct.h"
