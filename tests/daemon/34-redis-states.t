@@ -99,13 +99,14 @@ unseen 'r acl setuser default -set >/dev/null' 'r acl setuser default +set >/dev
 
 # -- no tracking ------------------------------------------------------------------------------
 # Seen when the queue is armed again: after the next message, or at the safety poll.
+polls=$(log_count 'polls instead')	# on a slow machine also while the second connection was down
 r acl setuser default -client >/dev/null
-ok 'log_wait 20 "level=warn event=redis_warning .*polls instead"' 'without tracking it says that it polls'
+ok 'log_wait 20 "level=warn event=redis_warning .*polls instead" $((polls + 1))' 'without tracking it says that it polls'
 wait_for 15 '[ "$(r llen q)" -eq 0 ]'
 push polled
 ok 'log_wait 10 "event=acked queue=q id=polled "' 'and does'
 push again
 ok 'log_wait 10 "event=acked queue=q id=again "' 'again'
-is "$(log_count 'polls instead')" 1 'that was said once'
+is "$(log_count 'polls instead')" $((polls + 1)) 'that was said once'
 is "$(log_count 'event=(suspended|stale|retry|dead|requeued)')" 0 'nothing else has happened to the queue'
 r acl setuser default +client >/dev/null
