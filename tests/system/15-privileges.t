@@ -1,7 +1,7 @@
 #!/bin/sh
-# The shipped unit on a booted machine: handlers of any user find it as a login of that
-# user would.  What /proc says of each process; /srv, home, sudo, setgid submission of
-# mail; the examples.
+# The shipped unit on a booted machine: a handler may do what its user may do in a login.
+# It can write to /srv and to its home, use sudo, and send mail by a setgid program.  The
+# privileges of each process are those that /proc shows.  Some examples run, too.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -22,7 +22,7 @@ for e in mail remind sqlite thumbnail webhook postgres; do
 	cp "$SRCDIR/etc/examples/$e.sh" "$R/usr/local/bin/"
 done
 
-# A spool that only a setgid program can write to, as Postfix and exim have it.
+# A spool to which only a setgid program can write, as that of Postfix.
 m groupadd -f postdrop-test
 cp /usr/bin/tee "$R/usr/local/bin/drop"
 m chown root:postdrop-test /usr/local/bin/drop
@@ -64,7 +64,7 @@ m "$sbin/rqd" -tt >"$T/tt.out" 2>&1
 is $? 0 "root's rqd -tt accepts the file" || note "$(cat "$T/tt.out")"
 m systemctl daemon-reload
 m systemctl start rqd
-is $? 0 'the service starts with it'
+is $? 0 'the service starts with that file'
 
 # -- what /proc says ----------------------------------------------------------------
 pid=$(prop MainPID)
@@ -72,71 +72,71 @@ status() { inside "/proc/$1/status" | sed -n "s/^$2:[ 	]*//p" | tr '\t' ' '; }
 launcher=$(m pgrep -P "$pid" -x rqd-launcher)
 is "$(m ps -o user= -p "$pid") $(m ps -o user= -p "$launcher")" '_rqd root' 'the main process is _rqd, the launcher root'
 is "$(status "$pid" CapEff) $(status "$pid" CapPrm)" '0000000000000000 0000000000000000' 'the main process has no capability'
-is "$(status "$pid" NoNewPrivs) $(status "$pid" Seccomp)" '1 2' 'gains none, and its system calls are filtered'
-ok "[ \$((0x$(status "$launcher" CapEff) & ~0x18000e4)) -eq 0 ]" 'the launcher has no more than it needs'
-is "$(prop NoNewPrivileges) $(prop ProtectSystem) $(prop PrivateTmp)" 'no no no' 'the unit holds handlers to nothing'
-# In kB; a page that both have counts half for each.
+is "$(status "$pid" NoNewPrivs) $(status "$pid" Seccomp)" '1 2' 'the main process has no_new_privs and a seccomp filter'
+ok "[ \$((0x$(status "$launcher" CapEff) & ~0x18000e4)) -eq 0 ]" 'the launcher has only the capabilities that it needs'
+is "$(prop NoNewPrivileges) $(prop ProtectSystem) $(prop PrivateTmp)" 'no no no' 'the unit does not restrict handlers'
+# The memory of a process in kB; a page that two processes share counts half for each.
 small() { inside "/proc/$1/smaps_rollup" | sed -n 's/^Pss: *\([0-9]*\) kB$/\1/p'; }
 both=$(($(small "$pid") + $(small "$launcher")))
 note "main process and launcher: $both kB"
-ok '[ $both -gt 1000 ] && [ $both -le 8192 ]' 'both are small'
+ok '[ $both -gt 1000 ] && [ $both -le 8192 ]' 'main process and launcher need at most 8 MiB'
 
 # -- handlers -------------------------------------------------------------------------
 mr lpush who x >/dev/null
-ok 'handled who' 'a handler of alice'
-is "$(inside /srv/alice/who | tr '\n' ' ')" 'alice 0022 ' 'runs as alice, and writes to /srv'
-ok 'm test -e /home/alice/was-here' 'and to her home'
-is "$(inside /srv/alice/status | grep -c '^Cap.*0000000000000000$')" 4 'with no capability at all'
+ok 'handled who' 'the message for the handler of alice is acked'
+is "$(inside /srv/alice/who | tr '\n' ' ')" 'alice 0022 ' 'the handler runs as alice, and writes to /srv'
+ok 'm test -e /home/alice/was-here' 'the handler writes to the home of alice'
+is "$(inside /srv/alice/status | grep -c '^Cap.*0000000000000000$')" 4 'the handler has no capability'
 is "$(inside /srv/alice/status | grep Seccomp_filters)" "$(grep Seccomp_filters "/proc/$LEADER/status")" \
-    'and no filter but those of the whole machine'
+    'the handler has only the seccomp filters of the whole machine'
 if [ -x /usr/bin/sudo ]; then
 	mr lpush sudo x >/dev/null
-	ok 'handled sudo' 'a handler that uses sudo'
-	is "$(inside /var/lib/orders/sudo)" 0 'becomes root by it'
+	ok 'handled sudo' 'the message for the handler that uses sudo is acked'
+	is "$(inside /var/lib/orders/sudo)" 0 'sudo makes it root'
 fi
 mr lpush secret x >/dev/null
-ok 'handled secret' 'an env_file that only root may read'
-is "$(inside /srv/alice/secret)" only-root-knows 'is the environment of alice'"'"'s handler'
+ok 'handled secret' 'the message of a queue whose env_file only root may read is acked'
+is "$(inside /srv/alice/secret)" only-root-knows 'its handler has the variables of that env_file'
 mr lpush root x >/dev/null
-ok 'handled root' 'a handler of root, with a nice and a limit that only root may set'
-is "$(inside /srv/root)" 0 'is root'
+ok 'handled root' 'the message for a handler of root, with nice = -5 and a high limit, is acked'
+is "$(inside /srv/root)" 0 'that handler is root'
 
 # -- the examples -----------------------------------------------------------------------
 if command -v jq >/dev/null; then
 	mr lpush mail '{"id":"m-1","to":"a@example.org","subject":"Hello","text":"How are you?"}' >/dev/null
-	ok 'handled mail' 'mail.sh, by a setgid program'
-	like "$(inside /var/spool/drop-test/mail)" '^Subject: Hello' 'the mail is in the spool'
+	ok 'handled mail' 'mail.sh succeeds with a setgid sendmail'
+	like "$(inside /var/spool/drop-test/mail)" '^Subject: Hello' 'mail.sh: the mail is in the spool'
 fi
 if command -v jq >/dev/null && command -v sqlite3 >/dev/null; then
 	m runuser -u orders -- sqlite3 /var/lib/orders/orders.db 'CREATE TABLE orders (id TEXT PRIMARY KEY, body TEXT NOT NULL)'
 	mr lpush orders '{"id":"o-1","n":2}' >/dev/null
-	ok 'handled orders' 'sqlite.sh'
-	is "$(m sqlite3 /var/lib/orders/orders.db 'SELECT id FROM orders')" o-1 'the row is there'
+	ok 'handled orders' 'sqlite.sh succeeds'
+	is "$(m sqlite3 /var/lib/orders/orders.db 'SELECT id FROM orders')" o-1 'sqlite.sh: the row is in the table'
 fi
 if command -v convert >/dev/null && convert -size 40x40 xc:red "$T/cat.jpg" 2>/dev/null; then
 	cp "$T/cat.jpg" "$R/srv/images/cat.jpg"
 	mr lpush thumbnails cat.jpg >/dev/null
-	ok 'handled thumbnails' 'thumbnail.sh, below /srv'
-	ok 'm test -s /srv/thumbnails/cat.jpg' 'the thumbnail is there'
+	ok 'handled thumbnails' 'thumbnail.sh succeeds below /srv'
+	ok 'm test -s /srv/thumbnails/cat.jpg' 'thumbnail.sh: the thumbnail is there'
 fi
 mr lpush hooks '{}' >/dev/null
-wait_ok 30 'journal | grep -q "queue=hooks.*status=75"' 'webhook.sh: nobody listens there'
+wait_ok 30 'journal | grep -q "queue=hooks.*status=75"' 'webhook.sh ends with 75 when nobody listens at the URL'
 
 # -- by hand ------------------------------------------------------------------------------
 m rm -f /srv/alice/who /home/alice/was-here
 m sh -c "umask 077; echo x | $bin/rqctl -c $etc/rqd.conf try who" >"$T/try.out" 2>&1
-is $? 0 'rqctl try of root' || note "$(cat "$T/try.out")"
-is "$(inside /srv/alice/who | tr '\n' ' ')" 'alice 0022 ' 'runs as the service would: user and umask'
+is $? 0 'rqctl try succeeds for root' || note "$(cat "$T/try.out")"
+is "$(inside /srv/alice/who | tr '\n' ' ')" 'alice 0022 ' 'rqctl try uses the user and umask that the service would use'
 
 # -- one process without privileges: rqd@ ---------------------------------------------------
 m sh -c "printf 'queue \"a\" { command = {\"/bin/true\"} }\n' >$etc/rqd-alice.conf"
 m systemctl start rqd@alice
-is $? 0 'rqd@alice'
-# A forked process has the daemon's name until it takes its own.
-wait_ok 30 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-launcher | wc -l)" = "1 0" ]' 'has no launcher'
+is $? 0 'rqd@alice starts'
+# A process just forked is named rqd until it sets its own name, so this waits.
+wait_ok 30 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-launcher | wc -l)" = "1 0" ]' 'rqd@alice has no launcher'
 m systemctl stop rqd@alice
 
 # -- kill -9 --------------------------------------------------------------------------------
 m kill -KILL "$launcher"
 wait_ok 30 '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' \
-    'without its launcher the service is started again'
+    'systemd starts the service again when its launcher was killed'

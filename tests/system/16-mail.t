@@ -1,7 +1,7 @@
 #!/bin/sh
-# A handler of an ordinary user sends mail, under the shipped unit, by the servers that Debian
-# has: Postfix, whose postdrop is setgid, and exim, which is setuid.  The packages come from
-# the machine's own source of packages, and go into the throw-away machine only.
+# A handler of an ordinary user sends mail under the shipped unit.  The mail servers are
+# those of Debian: Postfix, whose postdrop is setgid, and exim, which is setuid.  Their
+# packages are downloaded by apt, and installed in the test's own machine only.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -9,7 +9,7 @@
 command -v apt-get >/dev/null || skip_all 'no apt-get'
 command -v jq >/dev/null || skip_all 'no jq'
 DEBS=$BUILDDIR/tests/mail
-# Fetches a package with what this machine lacks for it, once for all runs.
+# Downloads a package and its missing dependencies, once for all runs.
 fetch() {	# PACKAGE
 	ls "$DEBS/$1/"*.deb >/dev/null 2>&1 && return
 	mkdir -p "$DEBS/$1/partial"
@@ -50,8 +50,8 @@ install_mail() {	# PACKAGE, debconf's answers on stdin
 send() {	# NAME
 	mr lpush mail "{\"id\":\"$1\",\"to\":\"bob@rqdhost\",\"subject\":\"By $1\",\"text\":\"How are you?\"}" >/dev/null
 	wait_ok 20 "journal | grep -q 'event=acked queue=mail id=$1 '" "$1 takes a mail from the handler"
-	wait_ok 30 "inside /var/mail/bob | grep -q '^Subject: By $1'" 'it is in the mailbox'
-	like "$(inside /var/mail/bob | sed -n "/^Subject: By $1/q;p")" '^From alice@' 'and is from the user of the queue'
+	wait_ok 30 "inside /var/mail/bob | grep -q '^Subject: By $1'" "the mail by $1 is in the mailbox"
+	like "$(inside /var/mail/bob | sed -n "/^Subject: By $1/q;p")" '^From alice@' "the mail by $1 is from the user of the queue"
 }
 
 # -- Postfix -------------------------------------------------------------------------
@@ -64,8 +64,8 @@ is "$(m stat -c '%A %G' /usr/sbin/postdrop)" '-r-xr-sr-x postdrop' 'postdrop is 
 send postfix
 m systemctl stop postfix@-.service postfix.service
 mr lpush mail '{"id":"later","to":"bob@rqdhost","subject":"While it is down","text":"."}' >/dev/null
-wait_ok 20 "journal | grep -q 'event=acked queue=mail id=later '" 'while Postfix is down the mail is taken, too'
-is "$(m find /var/spool/postfix/maildrop -type f -user alice | wc -l)" 1 'by the setgid postdrop, into its queue'
+wait_ok 20 "journal | grep -q 'event=acked queue=mail id=later '" 'postdrop takes the mail while Postfix is down'
+is "$(m find /var/spool/postfix/maildrop -type f -user alice | wc -l)" 1 'that mail is in the maildrop of Postfix'
 m dpkg --purge postfix >"$T/purge.out" 2>&1
 m rm -f /var/mail/bob
 
@@ -76,7 +76,7 @@ exim4-config exim4/dc_other_hostnames string rqdhost
 exim4-config exim4/mailname string rqdhost
 D
 like "$(m stat -L -c '%A %U' /usr/sbin/exim4)" '^-rws.* root' 'exim is setuid'
-# It goes on in the background when the handler has ended, and is not killed: leftovers = "keep".
+# exim delivers in the background after the handler has ended; leftovers = "keep" allows that.
 for i in 1 2 3 4 5; do send "exim-$i"; done
 wait_for 30 '[ "$(m exim4 -bpc)" = 0 ]'
-is "$(m exim4 -bpc)" 0 'none is left in its queue'
+is "$(m exim4 -bpc)" 0 "no mail is left in exim's queue"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The examples that 15-privileges.t and 16-mail.t do not run, under the shipped unit: each
-# handler as the user that its first comment names, and the rotation of a log file.
+# The examples that 15-privileges.t and 16-mail.t do not run, under the shipped unit.  Each
+# handler runs as the user that its first comment names.  Also the rotation of a log file.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -22,7 +22,7 @@ script send-reminder <<'H'
 echo "$1 $2 $(id -un)" >>~/reminded
 H
 
-# Find the ledgers that can run here.
+# Find the ledger examples whose language this machine has.
 ledgers='sh'
 if cc -O1 -o "$R/usr/local/bin/ledger.bin" "$SRCDIR/etc/examples/persistent/ledger.c" -ljansson 2>/dev/null; then
 	ledgers="$ledgers bin"
@@ -80,7 +80,7 @@ C
 m systemctl daemon-reload
 m systemctl start rqd
 is $? 0 'the service starts'
-wait_ok 30 'inside $LOG | grep -q event=ready' 'its log is a file in /var/log/rqd'
+wait_ok 30 'inside $LOG | grep -q event=ready' 'rqd logs to a file in /var/log/rqd'
 
 # -- webhook.sh ------------------------------------------------------------------------
 if command -v python3 >/dev/null && command -v curl >/dev/null; then
@@ -98,18 +98,18 @@ P
 	receiver=$!
 	wait_for 30 'm sh -c "curl -s http://127.0.0.1:8123/ >/dev/null"'
 	mr lpush hooks '{"id":"h-1","n":1}' '{"id":"h-2","large":1}' >/dev/null
-	ok 'acked hooks' 'webhook.sh'
-	like "$(inside /run/received)" '^h-1 \{"id":"h-1","n":1\}$' 'posts the message, with its id as key'
-	wait_ok 30 'inside $LOG | grep -q "event=dead queue=hooks id=h-2 "' 'what is refused for good is a dead letter'
+	ok 'acked hooks' 'webhook.sh succeeds'
+	like "$(inside /run/received)" '^h-1 \{"id":"h-1","n":1\}$' 'webhook.sh posts the message, with its id as Idempotency-Key'
+	wait_ok 30 'inside $LOG | grep -q "event=dead queue=hooks id=h-2 "' 'webhook.sh makes a message that the server refuses (413) a dead letter'
 	kill "$receiver"
 fi
 
 # -- remind.sh --------------------------------------------------------------------------
 mr hset remind:every 17 3600 >/dev/null
 mr set remind:17:digest 1 px 300 >/dev/null
-ok 'acked remind' 'remind.sh, when a key expires'
-is "$(inside /home/app/reminded)" '17 digest app' 'reminds'
-like "$(mr ttl remind:17:digest)" '^3[56][0-9][0-9]$' 'and the key is set again'
+ok 'acked remind' 'remind.sh runs when a key expires'
+is "$(inside /home/app/reminded)" '17 digest app' 'remind.sh calls send-reminder as its user'
+like "$(mr ttl remind:17:digest)" '^3[56][0-9][0-9]$' 'remind.sh sets the key again'
 
 # -- postgres.sh ------------------------------------------------------------------------
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
@@ -123,8 +123,8 @@ if [ -x "$pg/initdb" ] && command -v jq >/dev/null; then
 	sql -d postgres -c 'CREATE DATABASE shop'
 	sql -d shop -c 'CREATE TABLE orders (id text PRIMARY KEY, body jsonb NOT NULL)'
 	mr lpush orders "{\"id\":\"o-1\",\"who\":\"'; DROP TABLE orders; --\"}" >/dev/null
-	ok 'acked orders' 'postgres.sh'
-	is "$(sql -d shop -c "SELECT body->>'who' FROM orders WHERE id = 'o-1'")" "'; DROP TABLE orders; --" 'the row is there'
+	ok 'acked orders' 'postgres.sh succeeds'
+	is "$(sql -d shop -c "SELECT body->>'who' FROM orders WHERE id = 'o-1'")" "'; DROP TABLE orders; --" 'postgres.sh: the row is in the table'
 	m runuser -u orders -- "$pg/pg_ctl" -D /run/postgres-test/data -m immediate stop >/dev/null 2>&1
 else
 	note 'no PostgreSQL'
@@ -132,43 +132,44 @@ else
 	command -v psql >/dev/null || status=127
 	mr lpush orders '{"id":"o-1"}' >/dev/null
 	wait_ok 20 'inside $LOG | grep -q "event=retry queue=orders .*status=$status"' \
-	    "postgres.sh without a database or psql: status $status, tried again"
+	    "postgres.sh without a database or psql ends with $status, and the message is retried"
 fi
 
 # -- persistent ---------------------------------------------------------------------------
 for l in $ledgers; do
 	mr lpush "ledger-$l" "$(message "$l")" >/dev/null
-	ok "acked ledger-$l" "ledger.$l, persistent"
-	like "$(inside "/var/lib/ledger/book.$l")" 'alice (12\.50|1250)$' 'the amount is booked'
-	is "$(m stat -c %U "/var/lib/ledger/book.$l")" ledger 'by its user'
+	ok "acked ledger-$l" "ledger.$l acks a message"
+	like "$(inside "/var/lib/ledger/book.$l")" 'alice (12\.50|1250)$' "ledger.$l writes the amount to its book"
+	is "$(m stat -c %U "/var/lib/ledger/book.$l")" ledger "the book of ledger.$l belongs to the queue's user"
 done
 
 # -- logrotate ------------------------------------------------------------------------------
-# By its words: a rename, a new file of its owner, and the signal of its postrotate.
+# Without logrotate the test does what the example tells it: a rename, a new file with its
+# owner, and the signal of postrotate.
 rotate=$SRCDIR/etc/examples/logrotate
 signal=$(sed -n 's/^[	 ]*\(systemctl kill .*\)/\1/p' "$rotate"/* "$rotate" 2>/dev/null | head -n 1)
 if command -v logrotate >/dev/null; then
 	cp "$rotate" "$R/etc/logrotate.d/rqd" && m logrotate -f /etc/logrotate.d/rqd
-	is $? 0 'logrotate'
+	is $? 0 'logrotate succeeds'
 else
-	like "$signal" '^systemctl kill' 'the example signals rqd'
+	like "$signal" '^systemctl kill' 'postrotate of the example signals rqd'
 	m mv "$LOG" "$LOG.1"
 	m install -o _rqd -g adm -m 640 /dev/null "$LOG"
 	m sh -c "$signal"
 fi
 mr lpush ledger-sh 'bob 1' >/dev/null
-ok 'acked ledger-sh' 'after a rotation records are in the new file'
-# A folder that only root may write to: the launcher opens it, then and after a rotation.
+ok 'acked ledger-sh' 'after a rotation records go to the new file'
+# Only root may write to /var/log: the launcher opens the log, also after a rotation.
 m sed -i "s|target = .*|target = \"/var/log/rqd.log\" }|" "$etc/rqd.conf"
 m systemctl reload rqd
 LOG=/var/log/rqd.log
 mr lpush ledger-sh 'carol 1' >/dev/null
-ok 'acked ledger-sh' 'a log in /var/log itself'
+ok 'acked ledger-sh' 'rqd logs to a file in /var/log itself'
 m mv "$LOG" "$LOG.1"
 m sh -c "$signal"
 wait_for 30 '[ -n "$(inside $LOG)" ] || m test -e $LOG'
 mr lpush ledger-sh 'dave 1' >/dev/null
-ok 'acked ledger-sh' 'is rotated, too'
-is "$(m stat -c '%U %a' "$LOG")" 'root 640' 'and stays for root alone'
+ok 'acked ledger-sh' 'after a rotation in /var/log, records go to the new file'
+is "$(m stat -c '%U %a' "$LOG")" 'root 640' 'the new file in /var/log belongs to root'
 m systemctl stop rqd
 is "$(prop ActiveState)" inactive 'the service stops'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The journal: one message's life and output by its fields, priorities, nothing lost
-# when much is logged at once, and nothing that waits when the journal is stuck.
+# The journal: records of one message are found by their fields and priorities.  No record
+# is lost uncounted when much is logged at once, and rqd works on while journald is stopped.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -25,40 +25,40 @@ m systemctl daemon-reload
 m systemctl start rqd
 is "$(prop ActiveState)" active 'rqd runs'
 
-# Records by fields, one a line.
+# Prints the records that match these fields, one on each line.
 find_records() { m journalctl -q --no-pager -o cat "$@"; }
 count_records() { m journalctl -q --no-pager -o cat "$@" | wc -l; }
 
 # -- one message ---------------------------------------------------------------------
 mr lpush orders '{"id":42}' '{"id":43}' >/dev/null
 mr lpush mail '{"id":42}' >/dev/null
-wait_ok 20 '[ "$(count_records RQD_QUEUE=orders RQD_ID=42 RQD_EVENT=acked)" -eq 1 ]' 'a message is found by queue and id'
+wait_ok 20 '[ "$(count_records RQD_QUEUE=orders RQD_ID=42 RQD_EVENT=acked)" -eq 1 ]' 'records of a message are found by queue and id'
 wait_for 60 '[ "$(count_records RQD_QUEUE=mail RQD_ID=42 RQD_EVENT=acked)" -eq 1 ]'
 life=$(find_records RQD_QUEUE=orders RQD_ID=42)
-like "$life" '^level=info event=output queue=orders id=42 attempt=1 pid=[0-9]+ fd=1 line="first line"$' 'its output, as text without ts'
-like "$life" 'fd=2 line="to stderr: \\"quoted\\""' 'and what went to stderr'
-like "$life" 'event=retry queue=orders id=42 attempt=1 .*status=1' 'its failed attempt'
-like "$life" 'event=acked queue=orders id=42 attempt=2 .*status=0' 'and its end'
-is "$(echo "$life" | wc -l)" 6 'and nothing else'
-is "$(echo "$life" | grep -c 'queue=mail')" 0 'of another queue with the same id'
-is "$(count_records RQD_EVENT=retry RQD_STATUS=1 RQD_REASON=exit)" 2 'fields of the result'
-is "$(count_records -u rqd -p warning RQD_QUEUE=orders)" 1 'by priority'
-is "$(count_records -t rqd RQD_EVENT=started)" 1 'by identifier'
-is "$(count_records _SYSTEMD_UNIT=rqd.service RQD_EVENT=started)" 1 'and unit'
-is "$(m journalctl -q --no-pager -o json RQD_EVENT=started | grep -c '"PRIORITY":"6"')" 1 'with its priority'
-unlike "$(find_records -u rqd)" 'ts=|^<[0-9]>' 'no ts and no prefix in any'
+like "$life" '^level=info event=output queue=orders id=42 attempt=1 pid=[0-9]+ fd=1 line="first line"$' 'they have its stdout, as text without ts'
+like "$life" 'fd=2 line="to stderr: \\"quoted\\""' 'they have its stderr'
+like "$life" 'event=retry queue=orders id=42 attempt=1 .*status=1' 'they have its failed attempt'
+like "$life" 'event=acked queue=orders id=42 attempt=2 .*status=0' 'they have its ack'
+is "$(echo "$life" | wc -l)" 6 'there are no other records of the message'
+is "$(echo "$life" | grep -c 'queue=mail')" 0 'records of another queue with the same id are not found'
+is "$(count_records RQD_EVENT=retry RQD_STATUS=1 RQD_REASON=exit)" 2 'records are found by the fields of a result'
+is "$(count_records -u rqd -p warning RQD_QUEUE=orders)" 1 'records are found by priority'
+is "$(count_records -t rqd RQD_EVENT=started)" 1 'records are found by the identifier rqd'
+is "$(count_records _SYSTEMD_UNIT=rqd.service RQD_EVENT=started)" 1 'records are found by unit'
+is "$(m journalctl -q --no-pager -o json RQD_EVENT=started | grep -c '"PRIORITY":"6"')" 1 'the record "started" has the priority 6'
+unlike "$(find_records -u rqd)" 'ts=|^<[0-9]>' 'no record has a ts or a <priority>'
 
 # -- much at once ----------------------------------------------------------------------
-is "$(prop LogRateLimitBurst)" 1000000 'the unit has no rate limit to speak of'
+is "$(prop LogRateLimitBurst)" 1000000 'the unit has a rate limit of a million records'
 mr lpush mail '{"id":"flood"}' >/dev/null
-wait_ok 60 '[ "$(mr llen mail)$(mr zcard mailBACKUP)" = 00 ]' 'a handler that says much is done'
+wait_ok 60 '[ "$(mr llen mail)$(mr zcard mailBACKUP)" = 00 ]' 'the message of a handler that prints 20,000 lines is settled'
 dropped() { m journalctl -q --no-pager -o json RQD_REASON=log_dropped | sed -n 's/.*"RQD_DROPPED":"\([0-9]*\)".*/\1/p' | awk '{ n += $1 } END { print n + 0 }'; }
 lines() { count_records RQD_ID="$1" RQD_EVENT=output; }
 accounted() { [ $(($(lines "$1") + $(dropped))) -ge 20000 ]; }
 wait_ok 60 'accounted flood' 'every line is in the journal, or counted as dropped by rqd'
-ok '[ "$(lines flood)" -gt 5000 ]' 'most of such a burst gets there'
+ok '[ "$(lines flood)" -gt 5000 ]' 'the journal has over 5,000 of the 20,000 lines'
 note "$(lines flood) lines, $(dropped) dropped"
-is "$(m journalctl -q --no-pager -u systemd-journald | grep -c 'Suppressed .* messages from rqd')" 0 'the journal suppressed none'
+is "$(m journalctl -q --no-pager -u systemd-journald | grep -c 'Suppressed .* messages from rqd')" 0 'journald suppressed no record of rqd'
 
 # -- the journal is stuck ----------------------------------------------------------------
 journald=$(m systemctl show -P MainPID systemd-journald.service)
@@ -66,19 +66,19 @@ m kill -STOP "$journald"
 mr lpush mail '{"id":"flood2"}' >/dev/null
 i=0
 while [ $i -lt 300 ]; do echo "lpush orders {\"id\":\"s$i\"}"; i=$((i + 1)); done | $IN redis-cli >/dev/null
-wait_ok 60 '[ "$(mr llen orders)$(mr zcard ordersBACKUP)" = 00 ]' 'messages are worked on while the journal is stuck'
-is "$(prop ActiveState)" active 'and the daemon lives'
+wait_ok 60 '[ "$(mr llen orders)$(mr zcard ordersBACKUP)" = 00 ]' 'messages are settled while journald is stopped'
+is "$(prop ActiveState)" active 'the daemon runs while journald is stopped'
 m kill -CONT "$journald"
-wait_ok 60 'accounted flood2' 'what was said meanwhile is there, or counted as dropped'
+wait_ok 60 'accounted flood2' 'every line of that time is in the journal, or counted as dropped'
 note "$(lines flood2) lines, $(dropped) dropped"
 mr lpush orders '{"id":"after"}' >/dev/null
-wait_ok 20 '[ "$(count_records RQD_ID=after RQD_EVENT=acked)" -eq 1 ]' 'and all is logged again'
+wait_ok 20 '[ "$(count_records RQD_ID=after RQD_EVENT=acked)" -eq 1 ]' 'records are logged again when journald goes on'
 
-# -- the journal starts anew ----------------------------------------------------------------
+# -- journald is restarted ------------------------------------------------------------------
 m systemctl restart systemd-journald
 mr lpush orders '{"id":"anew"}' >/dev/null
-wait_ok 20 '[ "$(count_records RQD_ID=anew RQD_EVENT=acked)" -eq 1 ]' 'also after the journal was restarted'
+wait_ok 20 '[ "$(count_records RQD_ID=anew RQD_EVENT=acked)" -eq 1 ]' 'records are logged after journald was restarted'
 m systemctl stop rqd
-is "$(prop Result)" success 'a clean end'
+is "$(prop Result)" success 'the service stops with the result success'
 wait_for 30 '[ "$(count_records RQD_EVENT=stopped)" -eq 1 ]'
-is "$(count_records RQD_EVENT=stopped)" 1 'whose last record is there'
+is "$(count_records RQD_EVENT=stopped)" 1 'the last record, "stopped", is in the journal'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Debian package: built from the tarball, without a word from lintian;
-# installed, upgraded in the middle of work, removed and purged on a machine
-# with a real systemd.
+# The Debian package: it is built from the tarball without errors or warnings of lintian.
+# On a machine with a real systemd it is installed, upgraded while a handler runs, removed
+# and purged.
 
 # shellcheck disable=SC2034
 BARE=yes
@@ -11,12 +11,12 @@ BARE=yes
 # -- build ---------------------------------------------------------------------
 
 package_make
-is $? 0 'dpkg-buildpackage' || { note "$(tail -40 "$T/build.out")"; exit 1; }
+is $? 0 'dpkg-buildpackage succeeds' || { note "$(tail -40 "$T/build.out")"; exit 1; }
 DEB=$(ls "$PACKAGE"/rqd_*.deb)
 lintian --allow-root --fail-on error,warning "$PACKAGE"/rqd_*.changes >"$T/lintian.out" 2>&1
 is $? 0 'lintian has neither errors nor warnings' || note "$(cat "$T/lintian.out")"
 
-# The same once more, as the next version.
+# Make the same package with a higher version.
 dpkg-deb -R "$DEB" "$T/next" && sed -i 's/^Version: .*/Version: 99.0-1/' "$T/next/DEBIAN/control"
 echo '# of the next version' >>"$T/next/etc/rqd.conf"
 (cd "$T/next" && find . -path ./DEBIAN -prune -o -type f -print0 | xargs -0 md5sum |
@@ -37,13 +37,13 @@ apt_install() { m env DEBIAN_FRONTEND=noninteractive dpkg --force-confold -i "/r
 
 apt_install rqd.deb
 is $? 0 'the package installs' || note "$(cat "$T/dpkg.out")"
-is "$(prop ActiveState)" active 'the service runs at once'
-is "$(m systemctl is-enabled rqd.service)" enabled 'and is enabled'
-is "$(m ps -o user= -p "$(prop MainPID)")" _rqd 'its main process as the user _rqd'
-is "$(m stat -c '%U %a' /run/rqd /var/log/rqd | tr '\n' ' ')" '_rqd 755 _rqd 750 ' 'who has its folders'
+is "$(prop ActiveState)" active 'the service is active after the installation'
+is "$(m systemctl is-enabled rqd.service)" enabled 'the service is enabled'
+is "$(m ps -o user= -p "$(prop MainPID)")" _rqd 'the main process runs as the user _rqd'
+is "$(m stat -c '%U %a' /run/rqd /var/log/rqd | tr '\n' ' ')" '_rqd 755 _rqd 750 ' '/run/rqd and /var/log/rqd belong to _rqd'
 ok 'm rqctl ping | grep -q "127.0.0.1:6379"' 'rqctl reaches Redis'
-ok 'm man -w rqd.conf >/dev/null 2>&1 || [ -e "$R/usr/share/man/man5/rqd.conf.5.gz" ]' 'the manuals are there'
-ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'and the completion'
+ok 'm man -w rqd.conf >/dev/null 2>&1 || [ -e "$R/usr/share/man/man5/rqd.conf.5.gz" ]' 'the manuals are installed'
+ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'the completion of rqctl is installed'
 
 # The first queue, as a user would make it.
 cat >"$R/usr/local/bin/work" <<'H'
@@ -58,42 +58,42 @@ m useradd orders && m chown orders /srv
 echo 'queue "orders" { command = {"/usr/local/bin/work"} user = "orders" }' >"$R/etc/rqd.d/orders.conf"
 echo '# mine' >>"$R/etc/rqd.conf"
 m systemctl reload rqd
-is $? 0 'reload with a first queue in /etc/rqd.d'
+is $? 0 'a reload with a first queue in /etc/rqd.d succeeds'
 ran() { cat "/proc/$LEADER/root/srv/ran" 2>/dev/null; }
 m redis-cli lpush orders one >/dev/null
-wait_ok 30 'ran | grep -q "end one"' 'it is served'
+wait_ok 30 'ran | grep -q "end one"' 'the first queue is served'
 
 # -- upgrade -------------------------------------------------------------------
 
-# As the first version left it: its user was rqd.
+# The first version's user was rqd: make the files that it has left.
 m useradd -r rqd
 m sh -c 'echo old >/var/log/rqd/rqd.log; chown rqd /var/log/rqd/rqd.log; ln -s /etc/shadow /var/log/rqd/link; chown -h rqd /var/log/rqd/link'
 pid=$(prop MainPID)
 m redis-cli lpush orders slow-1 >/dev/null
 wait_for 30 'ran | grep -q "begin slow-1"'
 apt_install next.deb
-is $? 0 'an upgrade in the middle of work' || note "$(cat "$T/dpkg.out")"
-ok 'ran | grep -q "end slow-1"' 'lets the handler finish'
+is $? 0 'an upgrade while a handler runs succeeds' || note "$(cat "$T/dpkg.out")"
+ok 'ran | grep -q "end slow-1"' 'the upgrade lets the handler finish'
 is "$(m stat -c %U /var/log/rqd/rqd.log /var/log/rqd/link /etc/shadow | tr '\n' ' ')" '_rqd rqd root ' \
-    'a log file of the first version is taken over, and nothing that it links to'
-ok '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' 'and starts the new version'
-is "$(ran | grep -c "begin slow-1")" 1 'nothing ran twice'
-ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration of the administrator is kept'
-ok '[ -e "$R/etc/rqd.conf.dpkg-dist" ]' 'the new one lies beside it'
+    'the upgrade gives log files of the first version to _rqd, but not what a link names'
+ok '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' 'the upgrade starts the new version'
+is "$(ran | grep -c "begin slow-1")" 1 'the message ran once'
+ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the changed rqd.conf is kept'
+ok '[ -e "$R/etc/rqd.conf.dpkg-dist" ]' 'the new rqd.conf is rqd.conf.dpkg-dist'
 m redis-cli lpush orders two >/dev/null
-wait_ok 30 'ran | grep -q "end two"' 'the queue is served on'
+wait_ok 30 'ran | grep -q "end two"' 'the queue is served after the upgrade'
 
 # -- remove, purge -------------------------------------------------------------
 
 m dpkg -r rqd >"$T/dpkg.out" 2>&1
 is $? 0 'the package is removed' || note "$(cat "$T/dpkg.out")"
 is "$(m systemctl show -P ActiveState rqd.service)" inactive 'the service has stopped'
-ok '[ ! -e "$R/usr/sbin/rqd" ] && [ -e "$R/etc/rqd.conf" ]' 'programs are gone, the configuration stays'
-ok '[ -d "$R/var/log/rqd" ]' 'as do log files'
+ok '[ ! -e "$R/usr/sbin/rqd" ] && [ -e "$R/etc/rqd.conf" ]' 'removing deletes the programs and keeps the configuration'
+ok '[ -d "$R/var/log/rqd" ]' 'removing keeps log files'
 m sh -c 'echo x >/var/log/rqd/rqd.log'
 m dpkg -P rqd >"$T/dpkg.out" 2>&1
-is $? 0 'and purged' || note "$(cat "$T/dpkg.out")"
+is $? 0 'the package is purged' || note "$(cat "$T/dpkg.out")"
 ok '[ ! -e "$R/etc/rqd.conf" ] && [ ! -e "$R/etc/systemd/system/multi-user.target.wants/rqd.service" ]' \
-    'nothing of it is left'
-ok '[ ! -e "$R/var/log/rqd" ] && [ ! -e "$R/run/rqd" ]' 'no log file, no folder'
-ok '[ -e "$R/etc/rqd.d/orders.conf" ]' 'but what the administrator wrote'
+    'purging deletes rqd.conf and disables the service'
+ok '[ ! -e "$R/var/log/rqd" ] && [ ! -e "$R/run/rqd" ]' 'purging deletes /var/log/rqd and /run/rqd'
+ok '[ -e "$R/etc/rqd.d/orders.conf" ]' 'purging keeps files that the administrator wrote'

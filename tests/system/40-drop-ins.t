@@ -1,6 +1,6 @@
 #!/bin/sh
-# The service before its Redis, under strict.conf, and with less time to stop than a
-# drain may take.
+# The service started before Redis; with the drop-in strict.conf; with privileged = false;
+# and with a TimeoutStopSec= that is shorter than the drain.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -26,12 +26,12 @@ queue "q" { command = {"/bin/true"} user = "root" }
 C
 m systemctl daemon-reload
 m systemctl start rqd
-is $? 0 'it starts without Redis'
-is "$(prop ActiveState)" active 'and is active'
-like "$(prop StatusText)" '[Rr]edis' 'its status names Redis'
+is $? 0 'the service starts without Redis'
+is "$(prop ActiveState)" active 'the service is active without Redis'
+like "$(prop StatusText)" '[Rr]edis' 'the status text without Redis says so'
 machine_redis
 mr lpush q first >/dev/null
-wait_ok 20 '[ "$(mr llen q)" = 0 ] && [ "$(mr zcard qBACKUP)" = 0 ]' 'when Redis comes, it serves'
+wait_ok 20 '[ "$(mr llen q)" = 0 ] && [ "$(mr zcard qBACKUP)" = 0 ]' 'the queue is served when Redis has come up'
 
 # -- strict ----------------------------------------------------------------------
 
@@ -44,27 +44,27 @@ mkdir -p "$R/etc/systemd/system/rqd.service.d"
 cp "$SRCDIR/etc/examples/systemd/strict.conf" "$R/etc/systemd/system/rqd.service.d/"
 m systemctl daemon-reload
 m systemctl restart rqd
-is $? 0 'strict: it starts'
+is $? 0 'strict: the service starts'
 mr lpush q strict >/dev/null
 wait_ok 30 'ran | grep -q "end strict"' 'strict: a handler runs'
-is "$(ran | head -n 1)" _rqd 'as _rqd'
-like "$(ran)" 'CapBnd: 0000000000000000 NoNewPrivs: 1.*Seccomp: 2' 'and is held'
-unlike "$(ran)" '/(home|opt)$' 'and writes nowhere else'
-like "$(prop TasksMax)" '^200$' 'its limits are in force'
+is "$(ran | head -n 1)" _rqd 'strict: the handler runs as _rqd'
+like "$(ran)" 'CapBnd: 0000000000000000 NoNewPrivs: 1.*Seccomp: 2' 'strict: the handler can gain no privilege, and has a seccomp filter'
+unlike "$(ran)" '/(home|opt)$' 'strict: the handler cannot write to /home and /opt'
+like "$(prop TasksMax)" '^200$' 'strict: TasksMax= is in force'
 exposure=$(m systemd-analyze security rqd --no-pager | sed -n 's/.*exposure level for rqd.service: \([0-9.]*\).*/\1/p')
-ok "awk 'BEGIN { exit !($exposure <= 1.5) }'" "its exposure is at most 1.5 ($exposure)"
+ok "awk 'BEGIN { exit !($exposure <= 1.5) }'" "strict: the exposure by systemd-analyze is at most 1.5 ($exposure)"
 m systemctl reload rqd
-is $? 0 'strict: reload'
+is $? 0 'strict: a reload succeeds'
 
-# The service and root's rqd -t say the same of the same file.
+# The service and rqd -t, run by root, must both refuse this file.
 conf <<C
 privileged = false
 queue "q" { command = {"/opt/work"} user = "daemon" }
 C
 said=$(m "$sbin/rqd" -t 2>&1)
-is $? 78 'another user: refused by rqd -t of root'
-like "$said" 'rqd.conf:2: .*privileged = false all handlers run as user "_rqd"' 'which says why'
-ok '! m systemctl reload rqd 2>/dev/null' 'and by the service'
+is $? 78 'strict: rqd -t of root refuses a queue with another user'
+like "$said" 'rqd.conf:2: .*privileged = false all handlers run as user "_rqd"' 'strict: rqd -t says why it refuses that'
+ok '! m systemctl reload rqd 2>/dev/null' 'strict: a reload of that file fails'
 rm -rf "$R/etc/systemd/system/rqd.service.d"
 
 # -- privileged = false, but root -------------------------------------------------
@@ -75,10 +75,10 @@ queue "q" { command = {"/bin/sh", "-c", 'id -un >/tmp/who; grep Cap[IPEA] /proc/
 C
 m systemctl daemon-reload
 m systemctl restart rqd
-is $? 0 'privileged = false under the shipped unit: it starts'
+is $? 0 'privileged = false: the service starts under the shipped unit'
 mr lpush q x >/dev/null
-wait_ok 30 '[ "$(m sh -c "grep -c 0000000000000000 /tmp/who")" = 4 ]' 'handlers have no capability'
-is "$(m head -n 1 /tmp/who)" _rqd 'and run as _rqd'
+wait_ok 30 '[ "$(m sh -c "grep -c 0000000000000000 /tmp/who")" = 4 ]' 'privileged = false: handlers have no capability'
+is "$(m head -n 1 /tmp/who)" _rqd 'privileged = false: handlers run as _rqd'
 
 # -- a drain that takes longer than TimeoutStopSec= -------------------------------
 
@@ -94,5 +94,5 @@ mr lpush long x >/dev/null
 wait_for 30 '[ "$(mr zcard longBACKUP)" = 1 ]'
 m systemctl stop rqd
 is "$(prop Result)" success 'a drain of 5 s under TimeoutStopSec=2s: the daemon asks for more time'
-is "$(m cat /srv/long)" 'done' 'and the handler finishes'
-is "$(mr exists longBACKUP longRETRY)" 0 'and is acked'
+is "$(m cat /srv/long)" 'done' 'the handler finishes during that drain'
+is "$(mr exists longBACKUP longRETRY)" 0 'its message is acked'

@@ -1,6 +1,6 @@
-# A whole machine with systemd: an overlay over this one's root, booted by
-# systemd-nspawn in half a second; rqd is installed into it (not if BARE=yes),
-# and nothing of it stays.  Sourced by the tests of this folder; needs root.
+# A whole machine with systemd, for the tests of this folder, which source this file.
+# systemd-nspawn boots an overlay over this machine's root in half a second.  rqd is
+# installed in it, unless BARE=yes.  Nothing of it stays after the test.  It needs root.
 #
 # shellcheck shell=sh disable=SC2016,SC2086,SC2034
 
@@ -13,7 +13,7 @@ command -v systemd-nspawn >/dev/null || skip_all 'no systemd-nspawn'
 [ "$SLOW" -eq 1 ] || skip_all 'not with sanitizers: the unit forbids what they need'
 command -v unshare >/dev/null || skip_all 'no unshare'
 
-# Everything below runs in name spaces of its own: mounts, processes.
+# The test runs itself again in mount and process name spaces of its own.
 if [ -z "$RQD_SYSTEM" ]; then
 	cleanup
 	trap - EXIT
@@ -27,16 +27,16 @@ fi
 M=$T/machine
 IN=''
 
-# There is no machine: the rest of this test is skipped; what it has found counts.
+# Ends a test that cannot have a machine: the rest is skipped, failures so far count.
 no_machine() {	# REASON
 	[ "$TESTS_RUN" -gt 0 ] || skip_all "$1"
 	skip "$1"
 	exit 0
 }
 
-# Boots; commands then run inside with: m COMMAND...
+# Boots the machine; after that, "m COMMAND..." runs a command inside.
 machine_boot() {
-	# One at a time: their control groups have the same names.
+	# Only one machine at a time: their control groups have the same names.
 	exec 8>/tmp/rqd-test-machine.lock
 	flock 8
 	mount --make-rprivate / 2>/dev/null || no_machine 'mounts cannot be made private here'
@@ -49,7 +49,7 @@ machine_boot() {
 	: >"$R/etc/fstab"
 	echo rqdhost >"$R/etc/hostname"
 	rm -rf "$R/var/log/journal" "$R/etc/rqd.conf" "$R/etc/rqd.d"
-	# Else each dpkg -i indexes all manuals again.
+	# Without this, each dpkg -i would index all manuals again.
 	rm -f "$R/var/lib/man-db/auto-update"
 	[ "$BARE" = yes ] || machine_install
 	# /usr/local/lib/sysusers.d is not looked at during boot; units there are.
@@ -77,9 +77,9 @@ machine_install() {
 	cp "$R$(prefix)/lib/tmpfiles.d/rqd.conf" "$R/etc/tmpfiles.d/"
 }
 
-# The Debian package, from what the tarball holds, in $PACKAGE: built by the first test
-# that wants it, once for all of them.  Without what takes a compiler long: to optimize,
-# and what debuggers want.
+# Builds the Debian package from the files of the tarball, in $PACKAGE.  The first test that
+# needs it does that for all.  It is built without optimization and debug information, to
+# be quick.
 PACKAGE=$BUILDDIR/tests/package
 package_make() {
 	for _tool in dpkg-buildpackage lintian dh; do
@@ -112,17 +112,17 @@ package_make() {
 prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }
 m() { $IN "$@" </dev/null; }
 mr() { m redis-cli "$@"; }
-# A file of the machine.
+# Prints a file of the machine.
 inside() { cat "/proc/$LEADER/root$1" 2>/dev/null; }
 etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
 
-# A Redis inside.
+# Starts a Redis inside the machine.
 machine_redis() {
 	m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
 	wait_for 30 '[ "$(mr ping 2>/dev/null)" = PONG ]'
 }
 
-# A property of a unit.
+# Prints a property of a unit.
 prop() { m systemctl show -P "$1" "${2:-rqd.service}"; }
 journal() { m journalctl -o cat --no-pager -u rqd; }
 
@@ -133,8 +133,8 @@ machine_stop() {
 	wait "$NSPAWN"
 	NSPAWN=''
 	umount -l "$M/root" "$M"
-	# The name space's end unmounts everything; what nspawn made in the
-	# hierarchies of control groups is empty, and goes too.
+	# The end of the name space unmounts everything.  Here only the empty control groups
+	# of nspawn are removed.
 	for _c in unified systemd; do
 		for _g in payload supervisor; do
 			find "/sys/fs/cgroup/$_c/$_g" -depth -type d -exec rmdir {} + 2>/dev/null
