@@ -1,6 +1,6 @@
 #!/bin/sh
-# The page of a fleet in trouble, in a browser: plots at once, trouble first, rows that open,
-# contrast, and a phone.
+# The page of a fleet in trouble, in a browser: plots from the start, bad queues first, rows
+# that open, contrast, and a phone.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -9,7 +9,7 @@
 # shellcheck source=tests/browser/fleet.sh
 . "$SRCDIR/tests/browser/fleet.sh"
 
-# The row of a queue, and what is open below it, as JavaScript.
+# Print JavaScript for the row of a queue, and for an element in the open row below it.
 row() { echo "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].find(r => r.cells[0].firstChild.textContent === '$1')"; }	# QUEUE
 below() { echo "($(row "$1").nextElementSibling.querySelector('$2') || {})"; }	# QUEUE SELECTOR
 open_row() { js "$(row "$1").click()" >/dev/null; }	# QUEUE
@@ -18,14 +18,14 @@ text_wait() {	# SECONDS QUEUE SELECTOR REGEX DESCRIPTION
 	js_until "$1" "new RegExp(String.raw\`$4\`, 's').test($_e)"
 	like "$(js "$_e")" "$4" "$5"
 }
-key() {	# KEY: to where the focus is
+key() {	# KEY: presses and releases it; the focused element gets it
 	driver POST "$SESSION/actions" '{"actions":[{"type":"key","id":"k","actions":[
 	    {"type":"keyDown","value":"'"$1"'"},{"type":"keyUp","value":"'"$1"'"}]}]}' >/dev/null
 }
 
 redis_start
 fleet_start
-# Two samples and more are there before anybody looks.
+# The history has samples before a browser opens the page.
 wait_ok 60 '[ "$(curl -s "http://$WHERE/history" | grep -o "\"times\":\[[^]]*" | tr "," "\n" | wc -l)" -ge 3 ]' \
     'the daemon takes samples while nobody looks'
 
@@ -33,96 +33,96 @@ browser_start
 size 1280 900
 go "http://$WHERE/"
 js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'all queues are shown'
-js_wait 5 'document.querySelector(".wide path:nth-child(2)").getAttribute("d").split("L").length > 2' 'with plots at once'
-like "$(js 'document.querySelector(".wide .top").textContent')" '^[125]0*$' 'which have a scale'
+js_wait 5 'document.querySelector(".wide path:nth-child(2)").getAttribute("d").split("L").length > 2' 'plots are there at once'
+like "$(js 'document.querySelector(".wide .top").textContent')" '^[125]0*$' 'plots have a scale'
 
-# -- trouble first
+# -- bad queues first
 order() { js '[...document.querySelectorAll("#queues tbody tr:not(.detail)")].map(r => r.className.split(" ")[0]).join(" ")'; }
-like "$(order)" '^bad bad bad( bad)* warn' 'what is bad comes first, then what is unusual'
-like "$(js '[...document.querySelectorAll("#queues th")].find(th => th.hasAttribute("aria-sort")).textContent')" State 'and so it is marked'
+like "$(order)" '^bad bad bad( bad)* warn' 'bad queues come first, then those with a warning'
+like "$(js '[...document.querySelectorAll("#queues th")].find(th => th.hasAttribute("aria-sort")).textContent')" State 'the table is marked as sorted by state'
 first() { js "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].map(r => r.cells[0].firstChild.textContent).indexOf('$1')"; }
-ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(first reports)" ]' 'suspended before paused before ok'
+ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(first reports)" ]' 'a suspended queue comes before a paused one, and that before one that is ok'
 wait_for 30 '[ "$(r xlen invoicesDEAD)" = 1 ]'
 state() { js "$(row "$1").cells[1].textContent"; }
-js_wait 10 "$(row invoices).cells[1].textContent === '1 dead letter'" 'with dead letters all is not ok'
+js_wait 10 "$(row invoices).cells[1].textContent === '1 dead letter'" 'a queue with a dead letter shows that, and not ok'
 is "$(js '((shown[0].mood = "warn", shown[0].state = "late: all handlers are busy", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
-    'late: all handlers are busy: warn' 'nor if it is late'
-is "$(state legacy)" 'no configuration names it' 'a queue that nobody names'
-js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'rates'
+    'late: all handlers are busy: warn' 'a late queue with dead letters shows that it is late'
+is "$(state legacy)" 'no configuration names it' 'a queue that no configuration names says so'
+js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'most queues have a rate'
 
 # -- a row opens
 button() { echo "$(row "$1").querySelector('button[aria-controls]')"; }
-is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'a row is closed'
+is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'rows are closed at first'
 expanded() { [ "$(js "$(button mail).getAttribute('aria-expanded')")" = true ]; }
-wait_ok 10 'expanded || { click "$(row mail).cells[2]"; expanded; }' 'a click opens it'
-is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'what opens is named'
-text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'the cause'
-text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail.*rqctl -c .*/web1.conf probe mail' 'the commands that help'
-text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'the daemons that serve it'
-like "$(js 'serverLine({ instance: "a", lease: 30, config: "c" }, true).join(" ")')" ', lease 30s, configuration c$' 'with their leases, if these differ'
-is "$(js "$(below mail .figures).children.length")" 4 'larger plots'
-like "$(js "$(below mail .times).textContent")" '^([0-9][0-9]:[0-9][0-9]){3}now$' 'with times'
-text_wait 10 mail '.frame .top' '^[125]0*$' 'and a scale'
+wait_ok 10 'expanded || { click "$(row mail).cells[2]"; expanded; }' 'a click opens a row'
+is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'aria-controls names the row that opens'
+text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'an open row says why the queue is suspended'
+text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail.*rqctl -c .*/web1.conf probe mail' 'an open row has the commands that help'
+text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'an open row has the daemons that serve the queue'
+like "$(js 'serverLine({ instance: "a", lease: 30, config: "c" }, true).join(" ")')" ', lease 30s, configuration c$' 'daemons are shown with their leases if these differ'
+is "$(js "$(below mail .figures).children.length")" 4 'an open row has four larger plots'
+like "$(js "$(below mail .times).textContent")" '^([0-9][0-9]:[0-9][0-9]){3}now$' 'larger plots have times'
+text_wait 10 mail '.frame .top' '^[125]0*$' 'larger plots have a scale'
 open_row mail
-is "$(js "document.querySelectorAll('tr.detail').length")" 0 'another click closes it'
+is "$(js "document.querySelectorAll('tr.detail').length")" 0 'another click closes the row'
 
 js "$(button invoices).focus()" >/dev/null
 key '\uE007'
 is "$(js "$(button invoices).getAttribute('aria-expanded')")" true 'the Enter key opens a row'
-text_wait 10 invoices .reasons '^Dead letters by reason[0-9]+answer, last ' 'dead letters by reason'
-text_wait 10 invoices .error 'died .* on .*: answer.*it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'the last error'
-text_wait 10 invoices .commands 'rqctl -c .*/web1.conf dead list invoices.*dead show invoices [0-9]+.*dead retry --all invoices' 'commands for dead letters'
+text_wait 10 invoices .reasons '^Dead letters by reason[0-9]+answer, last ' 'an open row has the dead letters by reason'
+text_wait 10 invoices .error 'died .* on .*: answer.*it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'an open row has the error of the last dead letter'
+text_wait 10 invoices .commands 'rqctl -c .*/web1.conf dead list invoices.*dead show invoices [0-9]+.*dead retry --all invoices' 'an open row has commands for dead letters'
 command=$(js "$(below invoices '.commands li:nth-child(2) code').textContent")
-ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'a command works as it is written'
+ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'a command for dead letters works as it is written'
 key '\uE00D'
-is "$(js "document.querySelectorAll('tr.detail').length")" 0 'the space bar closes it'
+is "$(js "document.querySelectorAll('tr.detail').length")" 0 'the space bar closes a row'
 
 open_row imports
-text_wait 10 imports .cause 'suspended: cannot_execute.* Its command cannot be started' 'a command that is missing'
-text_wait 10 imports .why '^command .*/import-csv: No such file or directory$' 'which one, and why'
+text_wait 10 imports .cause 'suspended: cannot_execute.* Its command cannot be started' 'an open row says that the command cannot be started'
+text_wait 10 imports .why '^command .*/import-csv: No such file or directory$' 'an open row names the missing command, and the error'
 open_row reports
-text_wait 10 reports .cause '^reports: paused by .*: month end, ask ann\.' 'who paused it and why'
-text_wait 10 reports .commands 'resume reports' 'and what ends it'
-text_wait 10 reports .ticks 'nightly0 3 \* \* \* UTC; last .*; next .*; missed ' 'its schedule, with the run that was missed'
+text_wait 10 reports .cause '^reports: paused by .*: month end, ask ann\.' 'an open row says who paused the queue, and why'
+text_wait 10 reports .commands 'resume reports' 'an open row has the command that resumes the queue'
+text_wait 10 reports .ticks 'nightly0 3 \* \* \* UTC; last .*; next .*; missed ' 'an open row has the schedule, with the missed run'
 open_row legacy
-text_wait 10 legacy .commands 'rqctl --server unix:.* peek legacy.*forget legacy' 'what to do with what was left behind'
+text_wait 10 legacy .commands 'rqctl --server unix:.* peek legacy.*forget legacy' 'an open row of a queue left behind has the commands for it'
 command=$(js "$(below legacy '.commands code').textContent")
-ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'by a command that works, too'
-is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows are open'
+ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'the first command for a queue left behind works as it is written'
+is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows can be open'
 
 # -- configurations: those of web1 and web2 differ in name and listener only
-is "$(js 'document.querySelector("#configs").hidden')" true 'daemons with another name have no other configuration'
+is "$(js 'document.querySelector("#configs").hidden')" true 'another name of a daemon does not count as another configuration'
 like "$(js '((shown[0].differs = "at most 1 to 4 messages in flight"), showConfigs([{ config: "a" }, { config: "b" }]), document.querySelector("#configs").textContent)')" \
-    'run 2 different configurations; [a-z]+: at most 1 to 4 messages in flight\. If they' 'if it is another one: of which queues'
+    'run 2 different configurations; [a-z]+: at most 1 to 4 messages in flight\. If they' 'different configurations are reported with the queues that differ'
 
 # -- copying
 js '(window.copied = "", navigator.clipboard.writeText = async t => { window.copied = t; })' >/dev/null
 js "(window.said = [], new MutationObserver(list => list.forEach(m => window.said.push(m.target.textContent))).observe($(below reports '.commands button'), { childList: true, characterData: true, subtree: true }))" >/dev/null
 js "$(below reports '.commands button').click()" >/dev/null
-js_wait 5 'window.copied.endsWith("resume reports")' 'a command is copied'
-js_wait 5 'window.said.includes("Copied")' 'and the button says so'
+js_wait 5 'window.copied.endsWith("resume reports")' 'a button copies its command'
+js_wait 5 'window.said.includes("Copied")' 'the button says that it has copied'
 js '(window.copied = "", navigator.clipboard.writeText = async () => { throw new Error(); }, document.addEventListener("copy", () => { window.copied = String(getSelection()); }))' >/dev/null
-# Rows may move just then.
+# Rows may move between the look and the click, so try again.
 wait_ok 20 'click "$(below reports ".commands button")"; [ "$(js "window.copied.endsWith(\"resume reports\")")" = true ]' \
-    'also where the browser has no clipboard'
+    'the button copies if the browser has no clipboard, too'
 js 'getSelection().removeAllRanges()' >/dev/null
 
 # -- schedules
-is "$(js 'document.querySelectorAll("#schedules tbody tr").length')" 2 'schedules'
-like "$(js 'document.querySelector("#schedules tbody").textContent')" '^nightlyreportsmissed .*cleanuporders' 'the missed one first'
+is "$(js 'document.querySelectorAll("#schedules tbody tr").length')" 2 'all schedules are shown'
+like "$(js 'document.querySelector("#schedules tbody").textContent')" '^nightlyreportsmissed .*cleanuporders' 'the schedule with a missed run comes first'
 like "$(js '[...document.querySelectorAll("#schedules tbody tr")].map(r => r.cells[2].textContent + " " + r.cells[4].textContent).join()')" \
-    '0 3 \* \* \* UTC .*\(in .*every 1m .*\(in ' 'rules, and the next run'
+    '0 3 \* \* \* UTC .*\(in .*every 1m .*\(in ' 'schedules have their rules, and the time to the next run'
 
-# -- it does not flash: rows stay, and nothing is taken away
+# -- an answer changes texts; it does not replace rows
 js '(window.removed = 0, window.kept = [...document.querySelectorAll("#queues tr")], window.seen = new MutationObserver(list => { for (const m of list) for (const n of m.removedNodes) if (n.nodeType === 1) window.removed++; }), window.seen.observe(document.body, { childList: true, subtree: true }), performance.clearResourceTimings())' >/dev/null
-js_wait 20 'performance.getEntriesByName(new URL("status", location).href).length > 3' 'three answers later'
-is "$(js 'window.kept.every(r => r.isConnected)')" true 'rows are the same'
-is "$(js "document.querySelectorAll('tr.detail').length")" 3 'open rows stay open'
-# Rows change their places when figures do: those are put in again.
-ok '[ "$(js "window.removed")" -le 12 ]' 'and hardly anything was put in again'
-is "$(js '(window.seen.disconnect(), [...document.querySelectorAll("#queues tbody td")].every(c => getComputedStyle(c).transitionDuration === "0s"))')" true 'nothing fades'
+js_wait 20 'performance.getEntriesByName(new URL("status", location).href).length > 3' 'four more answers come'
+is "$(js 'window.kept.every(r => r.isConnected)')" true 'all rows are the same elements after these answers'
+is "$(js "document.querySelectorAll('tr.detail').length")" 3 'open rows stay open after these answers'
+# A row that moves, because its figures have changed, is removed and inserted.
+ok '[ "$(js "window.removed")" -le 12 ]' 'at most 12 elements were removed by these answers'
+is "$(js '(window.seen.disconnect(), [...document.querySelectorAll("#queues tbody td")].every(c => getComputedStyle(c).transitionDuration === "0s"))')" true 'cells have no transition'
 
-# -- contrast: every text against what is behind it, in both schemes, in all moods
+# -- contrast: every text with its background, in both schemes and in all moods
 cat >"$T/contrast.js" <<'J'
 (() => {
 	const rgba = text => {
@@ -167,30 +167,30 @@ J
 scheme light
 is "$(js "$(cat "$T/contrast.js")")" '' 'contrast in light colours: 4.5:1 for text, 3:1 for lines'
 scheme dark
-is "$(js "$(cat "$T/contrast.js")")" '' 'and in dark ones'
+is "$(js "$(cat "$T/contrast.js")")" '' 'contrast in dark colours'
 js 'document.body.classList.add("stale")' >/dev/null
-is "$(js "$(cat "$T/contrast.js")")" '' 'and while figures are old'
+is "$(js "$(cat "$T/contrast.js")")" '' 'contrast in dark colours while figures are old'
 scheme light
 
 # -- a phone
 size 375 812
-is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'nothing sticks out of a phone, with open rows'
-ok '[ "$(js "document.querySelector(\"#queues tbody tr\").getBoundingClientRect().top < innerHeight / 3")" = true ]' 'the first queue is in the first third'
-is "$(js '[...document.querySelectorAll("button.open, button.copy")].every(b => b.getBoundingClientRect().height >= 24)')" true 'what is to be touched is large enough'
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'on a phone the page needs no horizontal scrolling, with open rows'
+ok '[ "$(js "document.querySelector(\"#queues tbody tr\").getBoundingClientRect().top < innerHeight / 3")" = true ]' 'on a phone the first queue is in the first third of the screen'
+is "$(js '[...document.querySelectorAll("button.open, button.copy")].every(b => b.getBoundingClientRect().height >= 24)')" true 'buttons are at least 24 pixels high'
 open_row mail
 text_wait 10 mail .cause '^mail: suspended' 'a row opens on a phone'
-is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'and fits'
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'the row that was opened fits on the phone'
 size 320 700
-is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'also on a small one'
-is "$(complaints)" '' 'nothing was refused or failed so far'
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'the page also fits on a small phone'
+is "$(complaints)" '' 'the browser reports no error so far'
 
 # -- old figures
 size 1280 900
 rqd_kill9 web1
-js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'the daemon is gone'
+js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'the page says that the daemon is gone'
 age='document.querySelector("#banner").textContent.match(/ below are ([0-9]*)s old/)[1]'
-js_wait 20 "$age >= 3" 'it says how old the figures are'
+js_wait 20 "$age >= 3" 'the banner says how old the figures are'
 before=$(js "$age")
-js_wait 20 "$age > $before" 'and they grow older'
-is "$(js 'document.querySelectorAll("tr.detail").length')" 4 'open rows stay open'
+js_wait 20 "$age > $before" 'the age in the banner grows'
+is "$(js 'document.querySelectorAll("tr.detail").length')" 4 'open rows stay open while the daemon is gone'
 browser_stop

@@ -2,14 +2,14 @@
 #
 #	redis_start
 #	fleet_start
-#	fleet_push 5		# what producers push in a second; again and again
+#	fleet_push 5		# pushes some messages; call it each second
 #
 # Two daemons, web1 (its page is at http://$WHERE/) and web2, and queues:
 #
-#	orders		all is well		reports		paused
-#	mail		suspended: it fails	imports		suspended: no such command
+#	orders		ok			reports		paused
+#	mail		suspended: fails	imports		suspended: no such command
 #	thumbnails	too slow		invoices	dead letters
-#	newsletter	a stream		legacy		left behind: no daemon has it
+#	newsletter	a stream		legacy		no configuration names it
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 
@@ -73,7 +73,7 @@ fleet_start() {
 }
 
 PUSHED=0
-fleet_push() {	# N: messages for the busiest queue
+fleet_push() {	# N messages for the busiest queue, and one for some others
 	for _i in $(seq "$1"); do
 		PUSHED=$((PUSHED + 1))
 		r lpush orders "{\"id\":$PUSHED}" >/dev/null

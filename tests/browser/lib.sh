@@ -1,4 +1,4 @@
-# A real browser for tests, by chromedriver's HTTP: sourced after tests/lib.sh.
+# A real browser for tests, driven by chromedriver over HTTP: source it after tests/lib.sh.
 #
 #	browser_start
 #	go http://127.0.0.1:17379/
@@ -16,12 +16,12 @@ command -v curl >/dev/null || skip_all 'no curl'
 
 DRIVER='' SESSION=''
 
-# A member of the answer's JSON that is a string, as it is between the quotes.
+# Prints a string of the answer's JSON, as it is between the quotes.
 json_string() {	# MEMBER
 	sed -n "s/.*\"$1\":\"\(\([^\"\\\\]\|\\\\.\)*\)\".*/\1/p"
 }
 
-# Text as a JSON string, with its quotes.
+# Prints text as a JSON string, with its quotes.
 json_quote() {	# TEXT
 	printf '%s\n' "$1" | sed ':a; $!N; $!ba; s/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g; s/\n/ /g; s/.*/"&"/'
 }
@@ -34,7 +34,7 @@ driver() {	# METHOD PATH [BODY]: POST without a body sends {}
 	fi
 }
 
-# EXTRA: more of Chromium's options, as JSON strings with commas in front.
+# Starts the browser.  EXTRA: more options of Chromium, each as a comma and a JSON string.
 browser_start() {	# [EXTRA]
 	mkdir -p "$T/profile"
 	HOME=$T chromedriver --port=0 --log-path="$T/chromedriver.txt" >"$T/driver.out" 2>&1 &
@@ -60,15 +60,15 @@ browser_stop() {
 
 go() { driver POST "$SESSION/url" "{\"url\":\"$1\"}" >/dev/null; }	# URL
 
-# The value of an expression, as text.
+# Prints the value of an expression, as text.
 js() {	# EXPRESSION
 	driver POST "$SESSION/execute/sync" \
 	    "{\"script\":$(json_quote "return String($1)"),\"args\":[]}" | json_string value |
 	    sed 's/\\"/"/g; s/\\n/ /g; s/\\u003C/</g; s/\\\\/\\/g'
 }
 
-# Waits until an expression is true, SECONDS at most.  The browser looks: a process that
-# asks it takes a hundred times as long.
+# Waits until an expression is true, SECONDS at most.  The loop runs in the browser, because
+# each request from the shell would take a hundred times as long.
 js_until() {	# SECONDS EXPRESSION
 	_was=$(driver POST "$SESSION/execute/async" "{\"script\":$(json_quote "
 	    const done = arguments[0], end = performance.now() + 1000 * $(($1 * SLOW));
@@ -88,8 +88,8 @@ js_wait() {	# SECONDS EXPRESSION DESCRIPTION
 	report $? "$3"
 }
 
-# A click of the mouse in the middle of an element: a browser allows more after it than after
-# click() of a script.
+# Clicks with the mouse in the middle of an element.  A browser allows more after that than
+# after click() in a script, such as to write to the clipboard.
 click() {	# EXPRESSION
 	_at=$(js "(e => { e.scrollIntoView({ block: 'center' }); const r = e.getBoundingClientRect(); return Math.round(r.x + r.width / 2) + ' ' + Math.round(r.y + r.height / 2); })($1)")
 	driver POST "$SESSION/actions" '{"actions":[{"type":"pointer","id":"m","parameters":{"pointerType":"mouse"},"actions":[
@@ -97,14 +97,13 @@ click() {	# EXPRESSION
 	    {"type":"pointerUp","button":0}]}]}' >/dev/null
 }
 
-# The width and height of what is seen, as a phone or a screen would have it.
+# Sets the width and height of the visible page, such as those of a phone.
 size() {	# WIDTH HEIGHT
 	driver POST "$SESSION/goog/cdp/execute" '{"cmd":"Emulation.setDeviceMetricsOverride","params":
 	    {"width":'"$1"',"height":'"$2"',"deviceScaleFactor":'"${3:-1}"',"mobile":false}}' >/dev/null
 }
 
-# dark or light
-scheme() {
+scheme() {	# dark or light
 	driver POST "$SESSION/goog/cdp/execute" '{"cmd":"Emulation.setEmulatedMedia","params":
 	    {"features":[{"name":"prefers-color-scheme","value":"'"$1"'"}]}}' >/dev/null
 }
@@ -113,8 +112,8 @@ screenshot() {	# FILE
 	driver GET "$SESSION/screenshot" | json_string value | base64 -d >"$1"
 }
 
-# Prints the browser's complaints since the last call: errors of scripts, refusals by
-# CSP, ...
+# Prints the errors that the browser has logged since the last call, such as those of scripts
+# and what the Content-Security-Policy forbids.
 complaints() {
 	driver POST "$SESSION/se/log" '{"type":"browser"}' | grep -oE '"message":"([^"\\]|\\.)*"' |
 	    grep -v '"chrome://' | grep -v 'Failed to load resource: net::ERR_\|net::ERR_CONNECTION\|status\( \|.*\)503'

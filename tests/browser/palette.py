@@ -1,7 +1,7 @@
 """Makes a screenshot smaller: palette.py FILE.png
 
-Chromium writes true colours.  The page has few of them, so the 256 most frequent are enough;
-each other one becomes the nearest of these.
+Chromium writes 24 bits for each pixel, and the page has few colours.  This keeps the 256 most
+frequent colours, and replaces each other one by the nearest of these.
 """
 import collections
 import struct
@@ -27,7 +27,7 @@ def paeth(a, b, c):
 
 
 def lines(raw, width, height, size):
-    """The lines without PNG's filters."""
+    """Yields the lines of the picture, with PNG's filters undone."""
     length, before = width * size, bytes(width * size)
     for y in range(height):
         kind = raw[y * (length + 1)]

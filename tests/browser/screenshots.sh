@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the pictures of the page in doc/: tests/browser/screenshots.sh [MINUTES [DIRECTORY]]
 #
-# It starts a Redis, two daemons and producers of its own, lets them work for a while, so that
-# the plots have something to show (15 minutes are all that they show), and looks at the page.
+# It starts a Redis, two daemons and producers of its own.  They work for MINUTES, so that the
+# plots have data; plots show 15 minutes.  Then it opens the page in a browser.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -29,7 +29,7 @@ redis_start
 fleet_start
 end=$(($(date +%s) + MINUTES * 60))
 while [ "$(date +%s)" -lt "$end" ]; do
-	# Busier and quieter minutes.
+	# The rate changes every 20 seconds, so that plots are no straight lines.
 	fleet_push $((6 + $(date +%s) / 20 % 9 * 4))
 	sleep 1
 done
