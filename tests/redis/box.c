@@ -122,7 +122,7 @@ box_ticked(const struct tick_report *t, void *arg)
 {
 	struct box *b = arg;
 
-	assert_int_equal(b->closes, 0);		/* that was the end */
+	assert_int_equal(b->closes, 0);		/* no callback comes after closed() */
 	b->ticks++;
 	b->requeued += t->requeued;
 	b->promoted += t->promoted;
@@ -381,7 +381,10 @@ box_deafen(struct box *b)
 {
 	bool answered = false;
 
-	/* A pop before it could still be on its way, and find what is pushed next. */
+	/*
+	 * Wait for this reply: a pop sent earlier could still take what the test pushes
+	 * next.
+	 */
 	conn_words(b->conn, box_answered, &answered, "PING", NULL);
 	WAIT(b, answered);
 	conn_words(b->conn, NULL, NULL, "CLIENT", "REPLY", "OFF", NULL);
@@ -462,7 +465,6 @@ total_settled(const struct box *b)
 	return n;
 }
 
-/* The delivery with index i is over, and confirmed so. */
 void
 finish(struct box *b, unsigned i, enum verdict_op op, bool failed, usec_t delay, enum settled how)
 {

@@ -1,7 +1,7 @@
 /*
  * A queue of kind "ack" with all that it needs, and a stand-in for the engine that
- * records the callbacks.  Each box has a loop of its own: a box whose loop does not
- * turn is a daemon that hangs.
+ * records the callbacks. Each box has a loop of its own: a box whose loop the test does
+ * not turn behaves as a daemon that hangs.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "server.h"
 
 #define BOX_MAX		4096
-#define BOX_WAIT	(2 * MINUTE)	/* only what fails waits so long */
+#define BOX_WAIT	(2 * MINUTE)	/* only a test that fails waits so long */
 
 /* Turns the box's loop until the condition holds; the test fails if it never does. */
 #define WAIT(b, cond) do {						\
@@ -39,10 +39,10 @@ struct box {
 	struct stats	 stats;
 	struct queue	*queue;		/* NULL after box_free_queue() */
 
-	unsigned	 slots;		/* fetches whenever it may, up to this */
+	unsigned	 slots;		/* the box fetches until it has so many messages */
 	bool		 wanted;
 	bool		 ready;
-	unsigned	 asked;		/* by the last fetch */
+	unsigned	 asked;		/* messages that the last fetch asked for */
 	bool		 fetching;
 
 	struct message	*msgs[BOX_MAX];	/* in flight, oldest first */
@@ -56,41 +56,48 @@ struct box {
 	unsigned	 settled[SETTLED_GAVE_UP + 1];
 	unsigned	 ticks, requeued, promoted, dropped, warnings;
 	bool		 paused;
-	unsigned	 hears, deafs;	/* listening() */
+	unsigned	 hears, deafs;	/* listening(): on, off */
 	char		 why[256], cause[256], warning[256];
 	struct message	*lost;
 	usec_t		 last_delivery;
 	enum settled	 last_settled;
-	/* Called beside, where not NULL. */
+	/* The box calls these after it has recorded the event; NULL: nothing. */
 	void		(*on_deliver)(struct box *, const struct message *);
 	void		(*on_settled)(struct box *, const struct message *, enum verdict_op,
 			    enum settled);
 };
 
 void	box_init(struct box *, const struct server *, const char *name);
-void	box_start(struct box *, unsigned slots);	/* and waits until it is up and watches */
-void	box_take(struct box *, unsigned slots);		/* and waits for as many messages */
+void	box_start(struct box *, unsigned slots);	/* waits until it is up and watches */
+void	box_take(struct box *, unsigned slots);		/* and waits for so many messages */
 void	box_ack_until(struct box *, unsigned delivered);
 void	box_set_slots(struct box *, unsigned);
 void	box_free_queue(struct box *);
 void	box_done(struct box *);
 
-/* Ends the delivery with index i. */
+/* Settles the delivery with index i. */
 void	box_settle(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay);
-/* Ends the five oldest ones: ack, failed retry, return, dead letter, deferral; by an hour. */
+/*
+ * Settles the five oldest deliveries: ack, failed retry, return, dead, defer. Each delay
+ * is an hour.
+ */
 void	box_settle_each_way(struct box *);
-void	box_turn(struct box *, usec_t);		/* for this long */
-/* Acks whatever these are given, until nothing is left; calls each() between turns. */
+void	box_turn(struct box *, usec_t);		/* turns the loop for this long */
+/*
+ * Acks all messages that the n boxes get, until Redis has none left. Calls each() between
+ * turns, unless it is NULL.
+ */
 void	box_drain(struct box *const *, unsigned n, void (*each)(void));
 
 /*
- * Nothing that Redis answers from now on arrives; box_cut() then closes the
- * connection, so that the commands since are LOST although they have acted.
+ * After box_deafen() Redis runs the box's commands, but sends no replies. box_cut() then
+ * closes the connection, and waits for a new one: the commands since box_deafen() are
+ * lost although they have acted.
  */
 void	box_deafen(struct box *);
 void	box_cut(struct box *, struct server *);
 
-/* A server with one box, for each test anew. */
+/* Each FIXTURE_TEST has a new server, and a new box, which the test starts. */
 extern struct server	server;
 extern struct box	box;
 int	 fixture_setup(void **);
@@ -98,17 +105,23 @@ int	 fixture_teardown(void **);
 #define FIXTURE_TEST(name)	TEST_WITH(name, fixture_setup, fixture_teardown)
 
 void	 push(const char *payload);
-void	 push_numbers(int n);		/* messages with the ids 0 to n - 1 */
-/* How many there are in Redis, but for QSTATS, which a tick may have written by now. */
+void	 push_numbers(int n);		/* pushes messages with the ids 0 to n - 1 */
+/* The number of keys in Redis. QSTATS does not count: a tick may have written it. */
 long long keys(void);
 /*
- * Whether something of deliveries is left.  What Redis has seen of the pops of daemons
- * that died with messages in hand does not count.
+ * Whether Redis still has data of a delivery. Records of the last pops of daemons do not
+ * count: they stay if a daemon dies with messages in flight.
  */
 bool	 left_over(void);
 unsigned total_settled(const struct box *);
-/* Ends the delivery with index i, and waits until that is confirmed, and how. */
+/*
+ * Settles the delivery with index i, and waits for the confirmation, which must be this
+ * one.
+ */
 void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay,
 	    enum settled);
-/* Is given a message larger than message_max, without its payload, and buries it. */
+/*
+ * Takes a message larger than message_max, which must come without its payload, and
+ * settles it as dead. The confirmation must be this one.
+ */
 void	 bury_too_large(enum settled);

@@ -12,7 +12,7 @@
 #include "redis/request.h"
 #include "server.h"
 
-#define WAIT_MAX	(2 * MINUTE)	/* only what fails waits so long */
+#define WAIT_MAX	(2 * MINUTE)	/* only a test that fails waits so long */
 
 /* Turns the loop until the condition holds; the test fails if it never does. */
 #define WAIT(h, cond) do {						\
@@ -24,10 +24,13 @@
 		fail_msg("never: %s (cause: %s)", #cond, (h)->cause);	\
 } while (0)
 
-/* Waits until the last down() has said this. */
+/* Waits until the cause of the last down() contains the text. */
 #define WAIT_CAUSE(h, text)	WAIT(h, strstr((h)->cause, (text)) != NULL)
 
-/* Rows of a script_table: they add to the key, and return the argument. */
+/*
+ * Rows of a script_table. "add" adds its argument to the key; "echo" returns its
+ * argument.
+ */
 #define SCRIPT_ADD	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, \
 			  "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" }
 #define SCRIPT_ECHO	{ "echo", "return ARGV[1]", 14, \
@@ -52,35 +55,46 @@ struct harness {
 struct call {
 	struct harness	*h;
 	unsigned	 answers;
-	unsigned	 order;		/* the how manieth of all answers */
+	unsigned	 order;		/* its place among all answers, from 1 */
 	enum conn_answer answer;
 	enum reply_error error;
 	char		 text[64];	/* a string, status or error */
 	int64_t		 number;
 	void		(*then)(struct call *);	/* NULL: nothing */
-	struct request	 request;	/* where it was sent by one */
+	struct request	 request;	/* used if the call is sent as a request */
 };
 
-/* The connection is made by harness_open(), and not yet started. */
+/*
+ * harness_init() makes the loop and the options. harness_open() makes the connection, and
+ * does not start it.
+ */
 void	harness_init(struct harness *, const char *server, usec_t timeout);
 void	harness_open(struct harness *, unsigned flags);
 void	harness_done(struct harness *);
-/* On a server of its own; and until it is up. */
+/*
+ * harness_start() starts a server and opens a connection to it. harness_connect() starts
+ * the connection, and waits until it is up.
+ */
 void	harness_start(struct harness *, struct server *, usec_t timeout, unsigned flags);
 void	harness_connect(struct harness *);
 void	harness_turn(struct harness *, usec_t);	/* turns the loop for so long */
 
-/* The words as arrays, in place of those of conn_command() and conn_script(). */
+/*
+ * words_of() makes words of arrays; the other two send them by conn_command() and
+ * conn_script().
+ */
 struct words words_of(int nkeys, int argc, const char *const *argv, const size_t *argvlen);
 void	call_command(struct conn *, conn_answer_fn *, void *, int argc, const char *const *argv,
 	    const size_t *argvlen);
 void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *, int nkeys,
 	    int argc, const char *const *argv, const size_t *argvlen);
 
-/* The reply to a command of a blocking connection; words are NULL-terminated. */
+/*
+ * Sends a command by a blocking connection, and returns its reply. NULL ends the words.
+ */
 struct blocking_conn;
 struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...)
     __attribute__((__sentinel__));
 
-/* arg is a struct call */
+/* Records the answer in arg, which is a struct call. */
 void	call_answered(enum conn_answer, const struct redisReply *, void *);

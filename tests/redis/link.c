@@ -24,8 +24,8 @@
 
 struct way {
 	int	 from, to;
-	size_t	 limit;		/* in a period; 0: none */
-	size_t	 left;		/* in this period */
+	size_t	 limit;		/* bytes in a period; 0: no limit */
+	size_t	 left;		/* bytes left in this period */
 	size_t	 len;
 	char	 buf[BUFFER];
 };
@@ -71,7 +71,7 @@ link_close(unsigned i)
 	ways[i + 1] = ways[nways + 1];
 }
 
-/* False at the end of the connection. */
+/* Returns false if the connection has ended. */
 static bool
 link_write(struct way *w)
 {

@@ -14,8 +14,8 @@ struct link {
 };
 
 /*
- * Each way of each connection passes on at most up (down) bytes every `every`
- * milliseconds; 0: no limit.  The socket is at path.link.
+ * In each period of `every` milliseconds each connection passes on at most `up` bytes to
+ * the server and `down` bytes to the client; 0: no limit. The link listens on path.link.
  */
 void	link_start(struct link *, const char *path, size_t up, size_t down, int every);
 void	link_stop(struct link *);

@@ -1,6 +1,6 @@
 /*
- * The private redis-server of tests.  It is ready when its socket answers
- * PING, or, with a password or while loading, anything.
+ * The redis-server of tests. It is ready when it answers PING, also with an error: it may
+ * want a password, or be loading.
  */
 #include "server.h"
 
@@ -150,7 +150,9 @@ server_drop_admin(struct server *s)
 	s->admin = NULL;
 }
 
-/* A loop with child_init() may have reaped it first: ECHILD is fine. */
+/*
+ * If a loop with child_init() has already reaped the server, waitpid() fails with ECHILD.
+ */
 void
 server_kill(struct server *s)
 {

@@ -3,7 +3,7 @@
  */
 #include "box.h"
 
-/* -- the ordinary ----------------------------------------------------------- */
+/* -- deliveries and outcomes ---------------------------------------------- */
 
 FIXTURE_TEST(test_ack)
 {
@@ -53,7 +53,7 @@ FIXTURE_TEST(test_too_large)
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
 }
 
-/* Never more than asked for; in order. */
+/* The queue delivers messages in order, and not more than the engine asked for. */
 FIXTURE_TEST(test_slots)
 {
 	int i;
@@ -75,7 +75,10 @@ FIXTURE_TEST(test_slots)
 	assert_int_equal(keys(), 0);
 }
 
-/* Ends n deliveries, and turns the loop just as long as sending takes: no timer goes off. */
+/*
+ * Settles n deliveries, and turns the loop only as often as sending takes: no timer
+ * fires.
+ */
 static void
 settle_and_turn(unsigned n)
 {
@@ -87,7 +90,10 @@ settle_and_turn(unsigned n)
 		loop_turn(box.loop, 0);
 }
 
-/* While the loop stands still: what has been sent arrives, what waits does not. */
+/*
+ * Whether QBACKUP falls to n in this time. The loop does not turn meanwhile: results that
+ * were sent arrive in Redis, results that wait for a batch do not.
+ */
 static bool
 backup_falls_to(long long n, usec_t patience)
 {
@@ -100,7 +106,7 @@ backup_falls_to(long long n, usec_t patience)
 	return true;
 }
 
-/* Of a hundred sixty at once, then one. */
+/* Takes 100 messages, settles 60 of them at once, and then one more. */
 static void
 settle_quickly(void)
 {
@@ -112,8 +118,8 @@ settle_quickly(void)
 }
 
 /*
- * Of the results of quick handlers one waits for others, and then arrives.  Not in every
- * round: on a busy machine it takes longer than that until it is looked at.
+ * A result of a quick handler waits for others, and is then sent. Not each round shows
+ * it: on a busy machine the batch timer may be over before the test looks.
  */
 FIXTURE_TEST(test_batching)
 {
@@ -124,7 +130,7 @@ FIXTURE_TEST(test_batching)
 	    "for i = 1, 4000 do redis.call('LPUSH', KEYS[1], i) end");
 	box_take(&box, 100);
 	box_set_slots(&box, 0);
-	settle_and_turn(1);		/* nobody knows yet how quick they are */
+	settle_and_turn(1);		/* the queue does not know yet how quick the handlers are */
 	assert_true(backup_falls_to(99, BOX_WAIT));
 	for (i = 0; i < 50 && !waited; i++) {
 		settle_quickly();
@@ -209,7 +215,7 @@ FIXTURE_TEST(test_wake_up_delayed)
 	}
 }
 
-/* An idle queue says nothing to Redis. */
+/* An idle queue sends nothing to Redis; the count includes commands of the test. */
 FIXTURE_TEST(test_idle)
 {
 	long long before, after;
@@ -224,7 +230,10 @@ FIXTURE_TEST(test_idle)
 	assert_in_range(after, 0, 3);
 }
 
-/* Not wanted: nothing is popped, nothing armed. */
+/*
+ * While the engine wants nothing, the queue pops nothing and does not say that it is
+ * ready.
+ */
 FIXTURE_TEST(test_unwanted)
 {
 	box_start(&box, 0);
@@ -246,8 +255,8 @@ FIXTURE_TEST(test_polling)
 }
 
 /*
- * A daemon that polls learns after the last result that nothing is left: the engine hears
- * of it, for --until-empty.
+ * A daemon that polls learns from the poll after its last result that the queue is empty.
+ * The queue then reports a tick: the engine needs it for --until-empty.
  */
 FIXTURE_TEST(test_empty)
 {
@@ -290,8 +299,8 @@ FIXTURE_TEST(test_pause)
 }
 
 /*
- * A pop's answer may come before the news of what it has met, of a push here,
- * which then look like old ones.  What is armed must suit what the pop has found.
+ * The fleet is full, and the report of a push never arrives. The pop learns that the
+ * fleet is full: the queue must then wait for a free place, not for another push.
  */
 FIXTURE_TEST(test_full_again)
 {
@@ -315,7 +324,10 @@ FIXTURE_TEST(test_full_again)
 	assert_true(clock_mono() - began < 8 * SEC);
 }
 
-/* A higher fleet_concurrency counts also where the arm script is on its way with the former one. */
+/*
+ * A higher fleet_concurrency takes effect at once, also while an arm script with the old
+ * value is under way.
+ */
 FIXTURE_TEST(test_full_no_longer)
 {
 	usec_t began;
@@ -347,7 +359,7 @@ FIXTURE_TEST(test_close)
 	box_settle(&box, 0, VERDICT_RETURN, false, 0);
 	WAIT(&box, box.closes == 1);
 	assert_int_equal(box.settled[SETTLED_OK], 1);
-	/* The last counters are there. */
+	/* The queue wrote its last counters before it closed. */
 	assert_string_equal(server_do(&server, "HGET ordersSTATS returned"), "1");
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.closes, 1);
@@ -370,7 +382,9 @@ FIXTURE_TEST(test_close_down)
 	assert_int_equal(total_settled(&box), 1);
 }
 
-/* Freed with everything on its way. */
+/*
+ * A queue can be freed while calls are under way; it then gives up unconfirmed results.
+ */
 FIXTURE_TEST(test_freed)
 {
 	int i;
@@ -423,7 +437,7 @@ FIXTURE_TEST(test_reconfigure)
 	queue_reconfigure(box.queue, box.config, box.cfg);
 }
 
-/* With a shorter lease, messages in flight are renewed as often as that needs. */
+/* After a reload with a shorter lease, the queue renews messages in flight more often. */
 FIXTURE_TEST(test_reconfigure_lease)
 {
 	usec_t end;

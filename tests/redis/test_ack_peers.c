@@ -15,7 +15,9 @@ two_boxes(struct box *other, unsigned slots, usec_t lease)
 	box_start(other, slots);
 }
 
-/* box hangs; its lease ends, and the other one takes the message. */
+/*
+ * A daemon hangs until the lease of its message ends: another daemon takes the message.
+ */
 FIXTURE_TEST(test_expiry)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
@@ -35,7 +37,10 @@ FIXTURE_TEST(test_expiry)
 	free(other);
 }
 
-/* As long as nobody has taken it, it is still the first one's. */
+/*
+ * A message was requeued because its lease ended, and no daemon has popped it: its first
+ * owner takes it back, and can still ack it.
+ */
 FIXTURE_TEST(test_taken_back)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
@@ -52,7 +57,7 @@ FIXTURE_TEST(test_taken_back)
 	free(other);
 }
 
-/* A message is renewed for as long as it is in flight. */
+/* The queue renews the lease of a message for as long as it is in flight. */
 FIXTURE_TEST(test_renewal)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
@@ -70,7 +75,10 @@ FIXTURE_TEST(test_renewal)
 	free(other);
 }
 
-/* A foreign consumer of the published convention has taken it. */
+/*
+ * A foreign consumer takes a message from QBACKUP and pushes it again: the queue reports
+ * the message as lost, and its result as stale.
+ */
 FIXTURE_TEST(test_taken)
 {
 	box.cfg->lease = 300 * MSEC;
@@ -99,7 +107,10 @@ FIXTURE_TEST(test_foreign_expired)
 	assert_int_equal(box.requeued, 1);
 }
 
-/* Its lease ended, another daemon has finished it: no second run, no letter. */
+/*
+ * Another daemon has finished messages whose leases ended: their results are stale, and
+ * the queue writes neither a retry nor a dead letter.
+ */
 FIXTURE_TEST(test_gone)
 {
 	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN,
@@ -122,7 +133,7 @@ FIXTURE_TEST(test_gone)
 	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
 	assert_false(left_over());
 	assert_int_equal(server_int(&server, "EXISTS orders ordersDEAD"), 0);
-	/* And Redis need not remember us any more. */
+	/* The queue also deletes the record of its last pop. */
 	WAIT(&box, server_int(&server, "EXISTS ordersDELIVERY") == 0);
 }
 
@@ -140,8 +151,8 @@ fleet_open(struct box *b, unsigned i)
 }
 
 /*
- * Daemons that die with messages in hand, hang, and lose their connections; and
- * Redis' scripts are flushed.  Every message is acked, and nothing is left over.
+ * Daemons die with messages in flight, hang, and lose their connections, and Redis
+ * forgets its scripts. All messages are acked, and Redis keeps no data of a delivery.
  */
 FIXTURE_TEST(test_fleet)
 {
@@ -191,7 +202,7 @@ FIXTURE_TEST(test_fleet)
 		}
 	}
 	print_message("# %u deaths, %u acked again\n", deaths, again);
-	/* Messages that were delivered twice are settled, too. */
+	/* Settle also messages that were delivered again after their ack. */
 	box_drain(fleet, FLEET, NULL);
 	for (i = 0; i < FLEET; i++) {
 		box_done(fleet[i]);
@@ -199,7 +210,7 @@ FIXTURE_TEST(test_fleet)
 	}
 }
 
-/* As rqctl cancel does it. */
+/* Writes what `rqctl cancel` writes. */
 static void
 cancel(const struct message *m, const char *mode)
 {
@@ -221,7 +232,10 @@ note_op(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	last_op = op;
 }
 
-/* A hint brings the mark at once; the message keeps its lease until its handler is gone. */
+/*
+ * The queue reports a cancelled message at once after a hint from rqctl, else with its
+ * next renewal. It keeps the lease until the message is settled.
+ */
 FIXTURE_TEST(test_cancelled)
 {
 	usec_t start;
@@ -254,7 +268,10 @@ FIXTURE_TEST(test_cancelled)
 	}
 }
 
-/* Cancelled while Redis is away from its owner: an ack wins, and a retry is none. */
+/*
+ * A message is cancelled while its owner gets no replies: an ack stays an ack, and a
+ * retry does not make the message due again.
+ */
 FIXTURE_TEST(test_cancelled_kept)
 {
 	static const enum verdict_op ops[] = { VERDICT_ACK, VERDICT_RETRY, VERDICT_DROP };
@@ -279,7 +296,10 @@ FIXTURE_TEST(test_cancelled_kept)
 	}
 }
 
-/* Its owner died: whoever pops it next is told so, and settles it unrun. */
+/*
+ * The owner of a cancelled message hangs. The daemon that takes the message next learns
+ * that it was cancelled, and need not run it.
+ */
 FIXTURE_TEST(test_cancelled_expired)
 {
 	struct box *other = xcalloc(1, sizeof(*other));

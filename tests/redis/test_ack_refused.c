@@ -4,7 +4,10 @@
  */
 #include "box.h"
 
-/* Redis refuses to settle: that is said once, and nothing is settled for this long. */
+/*
+ * Redis refuses to settle: in this time the queue must settle nothing, and warn only
+ * once.
+ */
 static void
 is_refused(usec_t time)
 {
@@ -67,7 +70,10 @@ FIXTURE_TEST(test_wrong_type)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-/* A key that only the arm script and the tick read: said once, and no spinning. */
+/*
+ * Only the arm script and the tick read this key, and it has the wrong type: the queue
+ * warns, still delivers, and does not repeat its calls without a pause.
+ */
 FIXTURE_TEST(test_wrong_type_delayed)
 {
 	long long calls;
@@ -112,7 +118,10 @@ FIXTURE_TEST(test_deferred)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
 }
 
-/* Refused results keep their slots: no more is popped than slots are left. */
+/*
+ * Results that Redis refuses keep their slots: the queue pops only for slots that are
+ * free.
+ */
 FIXTURE_TEST(test_refused_keep_slots)
 {
 	unsigned i;
@@ -122,7 +131,7 @@ FIXTURE_TEST(test_refused_keep_slots)
 	box.cfg->concurrency = 4;
 	box_take(&box, 4);
 	server_do(&server, "ACL SETUSER default -hdel");
-	/* One pop may leave with the first result. */
+	/* The queue may send one pop together with the first result. */
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
 	WAIT(&box, box.warnings == 1);
 	while (box.n > 0) {
@@ -141,7 +150,7 @@ FIXTURE_TEST(test_refused_keep_slots)
 	assert_non_null(strstr(box.warning, "accepts"));
 }
 
-/* A whole call that is refused: likewise. */
+/* The same, where Redis refuses the whole call. */
 FIXTURE_TEST(test_refused_calls_keep_slots)
 {
 	unsigned i;
@@ -160,7 +169,7 @@ FIXTURE_TEST(test_refused_calls_keep_slots)
 	WAIT(&box, box.settled[SETTLED_OK] >= 4 && box.n == 4);
 }
 
-/* One result that Redis does not take holds up no other one, nor the queue. */
+/* A result that Redis refuses delays neither other results nor new messages. */
 FIXTURE_TEST(test_refused_one)
 {
 	unsigned i;
@@ -169,7 +178,7 @@ FIXTURE_TEST(test_refused_one)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
 	box_take(&box, 4);
-	/* A retry needs it, neither an ack nor the pop of a new message does. */
+	/* A retry needs HSTRLEN; an ack, and the pop of a new message, do not. */
 	server_do(&server, "ACL SETUSER default -hstrlen");
 	box_settle(&box, 0, VERDICT_RETRY, true, 0);
 	for (i = 0; i < 12; i++) {
@@ -183,7 +192,9 @@ FIXTURE_TEST(test_refused_one)
 	WAIT(&box, box.warnings == 2);
 }
 
-/* A pop that fails after it has taken something: that is asked for, and run. */
+/*
+ * A pop fails after it has taken a message: the queue asks Redis for it, and delivers it.
+ */
 FIXTURE_TEST(test_pop_fails_in_the_middle)
 {
 	box_start(&box, 1);
@@ -202,7 +213,7 @@ FIXTURE_TEST(test_pop_fails_in_the_middle)
 	assert_false(left_over());
 }
 
-/* An error of a pop that is over does not hide a later error. */
+/* After a pop has failed and a later one has succeeded, the queue reports a new error. */
 FIXTURE_TEST(test_pop_error_over)
 {
 	box_start(&box, 0);
@@ -221,12 +232,15 @@ FIXTURE_TEST(test_pop_error_over)
 		loop_turn(box.loop, 10 * MSEC);
 	server_do(&server, "ACL SETUSER default -hstrlen");
 	box_cut(&box, &server);
-	WAIT(&box, strstr(box.warning, ": HSTRLEN: ") != NULL);	/* of mine, or of a tick */
+	WAIT(&box, strstr(box.warning, ": HSTRLEN: ") != NULL);	/* from mine.lua or a tick */
 	server_do(&server, "ACL SETUSER default +hstrlen");
 	WAIT(&box, box.n == 1);
 }
 
-/* Demoted to a replica: another connection is sought; the result waits. */
+/*
+ * Redis becomes a replica: rqd closes the connection, and keeps the result until it finds
+ * a master.
+ */
 FIXTURE_TEST(test_readonly)
 {
 	push("{\"id\":1}");

@@ -28,7 +28,10 @@ FIXTURE_TEST(test_rescue)
 	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 2"), "0 0 - ", 6);
 }
 
-/* Nobody else has it: an answer that the script does not give ends nothing. */
+/*
+ * The rescue script gives a reply that rqd does not know: the queue warns, keeps the
+ * message, and tries again. Nobody else has the message.
+ */
 FIXTURE_TEST(test_rescue_nonsense)
 {
 	static const struct script nonsense = { "rescue", "return 'what'", 13, "" };
@@ -49,8 +52,8 @@ FIXTURE_TEST(test_rescue_nonsense)
 }
 
 /*
- * Without a reconnect: nobody but an operator can have done it; the message is put back
- * all the same.
+ * Redis loses messages without a reconnect, which only an operator can have caused: the
+ * queue puts back a message that is not done.
  */
 FIXTURE_TEST(test_flushall)
 {
@@ -68,8 +71,9 @@ FIXTURE_TEST(test_flushall)
 }
 
 /*
- * A reload has given the queue another name and left it its key: the daemon drains the old
- * one while the new one pops.  The calls of either say nothing about messages of the other.
+ * A reload has given the queue another name and kept its key: the daemon drains the old
+ * queue while the new one pops. Calls of one queue say nothing about messages of the
+ * other.
  */
 FIXTURE_TEST(test_renamed)
 {
@@ -91,13 +95,16 @@ FIXTURE_TEST(test_renamed)
 		server_int(&server, "COPY orders%s saved%s", parts[i], parts[i]);
 	push("{\"id\":4}");
 	WAIT(&new, new.n == 2);
-	/* Redis is what it was before the last pop. */
+	/* Redis goes back to its state before the last pop. */
 	for (i = 0; i < ARRAY_LEN(parts); i++)
 		server_do(&server, "RENAME saved%s orders%s", parts[i], parts[i]);
 	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
 	finish(&new, 1, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
-	/* With the last message of the old one goes what Redis has seen of it, and only that. */
+	/*
+	 * After its last message the old queue deletes the record of its own pops, and no
+	 * other.
+	 */
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	WAIT(&box, server_int(&server, "HLEN ordersDELIVERY") == 4);
 	box_set_slots(&new, 0);
@@ -106,7 +113,10 @@ FIXTURE_TEST(test_renamed)
 	box_done(&new);
 }
 
-/* Another message has got the tag of one that Redis has lost. */
+/*
+ * Redis has lost a message, and another message has its tag: the queue rescues its
+ * message under another tag.
+ */
 FIXTURE_TEST(test_usurped)
 {
 	box.cfg->lease = unit_time(300 * MSEC);
@@ -127,7 +137,7 @@ FIXTURE_TEST(test_usurped)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
 }
 
-/* So it can be without a reconnect, which nothing but the payload tells. */
+/* The same without a reconnect: only the payload shows that it is another message. */
 FIXTURE_TEST(test_usurped_after_flushall)
 {
 	box.cfg->lease = unit_time(300 * MSEC);
@@ -149,7 +159,10 @@ FIXTURE_TEST(test_usurped_after_flushall)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
 }
 
-/* The same message runs elsewhere. */
+/*
+ * Redis has lost a message, and another daemon now runs the same message: the queue
+ * reports it as lost, and its result as stale.
+ */
 FIXTURE_TEST(test_usurped_by_itself)
 {
 	push("{\"id\":1}");

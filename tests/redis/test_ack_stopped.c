@@ -48,8 +48,8 @@ FIXTURE_TEST(test_renewed_while_popping)
 }
 
 /*
- * A daemon that was stopped finds the reply of its pop in the socket when its lease is
- * over, and another daemon has finished the message: it does not run again.
+ * A daemon is stopped before it reads the reply of its pop. Its lease ends, and another
+ * daemon finishes the message: the first daemon must not run it again.
  */
 FIXTURE_TEST(test_stopped_before_the_reply)
 {
@@ -74,7 +74,7 @@ FIXTURE_TEST(test_stopped_before_the_reply)
 	box_turn(&box, 500 * MSEC);
 	assert_int_equal(box.delivered, 0);
 	assert_false(left_over());
-	/* And it goes on. */
+	/* The first daemon takes the next message. */
 	push("{\"id\":2}");
 	WAIT(&box, box.n == 1);
 	box_set_slots(&box, 0);
@@ -95,7 +95,7 @@ pop_without_the_reply(void)
 	assert_int_equal(box.delivered, 0);
 }
 
-/* The same, and is stopped until the lease is nearly over. */
+/* Sends such a pop, and stops until the lease is nearly over. */
 static void
 stop_before_the_reply(void)
 {
@@ -103,7 +103,10 @@ stop_before_the_reply(void)
 	usleep((useconds_t)unit_time(800 * MSEC));
 }
 
-/* A message that is renewed before it is handed out has a slot: no other is popped into it. */
+/*
+ * The queue renews a message before it hands it out: this message occupies its slot, and
+ * the queue pops no other one for it.
+ */
 FIXTURE_TEST(test_stopped_pops_no_more)
 {
 	box.cfg->lease = unit_time(900 * MSEC);
@@ -121,7 +124,10 @@ FIXTURE_TEST(test_stopped_pops_no_more)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-/* Redis has lost it meanwhile: the copy goes back, and runs. */
+/*
+ * Redis loses the message while the daemon is stopped: the queue puts its copy back, and
+ * delivers it.
+ */
 FIXTURE_TEST(test_stopped_and_lost)
 {
 	box.cfg->lease = unit_time(900 * MSEC);
@@ -136,7 +142,7 @@ FIXTURE_TEST(test_stopped_and_lost)
 	assert_false(left_over());
 }
 
-/* And another message has its tag. */
+/* The same, and another message has its tag. */
 FIXTURE_TEST(test_stopped_and_usurped)
 {
 	box.cfg->lease = unit_time(900 * MSEC);
@@ -154,7 +160,7 @@ FIXTURE_TEST(test_stopped_and_usurped)
 	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "other");
 }
 
-/* A queue is not empty while nobody knows what its last pop has taken. */
+/* A queue is not empty while it does not know what its last pop has taken. */
 FIXTURE_TEST(test_lost_pop_is_not_empty)
 {
 	box_start(&box, 1);
@@ -171,7 +177,7 @@ FIXTURE_TEST(test_lost_pop_is_not_empty)
 	WAIT(&box, queue_is_empty(box.queue));
 }
 
-/* -- fetches for which nobody waits any more --------------------------------------- */
+/* -- fetches that the engine no longer waits for -------------------------- */
 
 static void
 defer_a_fetch(void)
@@ -221,7 +227,10 @@ FIXTURE_TEST(test_deferred_and_the_reply_lost)
 	assert_false(left_over());
 }
 
-/* The engine wants nothing for longer than a renewal: other daemons may have it. */
+/*
+ * The engine wants nothing for longer than the time between two renewals: the queue
+ * returns the message, so that other daemons can take it.
+ */
 FIXTURE_TEST(test_deferred_and_not_wanted)
 {
 	box.cfg->lease = unit_time(900 * MSEC);

@@ -178,7 +178,7 @@ FIXTURE_TEST(test_lost)
 	assert_non_null(strstr(f->cause, "no answer within 500ms"));
 	assert_true(clock_mono() - begin < 9 * SEC);
 	must_fail(f, "no answer within 500ms");
-	/* nothing more comes of it */
+	/* after that the connection cannot be used */
 	free(f->cause);
 	f->cause = NULL;
 	assert_null(blocking_words(c, &f->cause, "PING", NULL));
@@ -254,7 +254,7 @@ FIXTURE_TEST(test_list)
 	server_stop(&master);
 }
 
-/* Opens a connection by a slow link, and then is as impatient as this. */
+/* Opens a connection over a slow link, and then sets this timeout. */
 static struct blocking_conn *
 open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 {
@@ -268,7 +268,7 @@ open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 	return c;
 }
 
-/* A reply that goes on arriving is not late, whatever its size. */
+/* A request or a reply that keeps moving does not time out, whatever its size. */
 FIXTURE_TEST(test_large)
 {
 	enum { LARGE = 1024 * 1024 };
@@ -306,7 +306,9 @@ FIXTURE_TEST(test_trickle)
 	blocking_close(c);
 }
 
-/* A server that greets as Redis does, and then says this. */
+/*
+ * Starts a server that answers the first commands as Redis does, and then sends `says`.
+ */
 static pid_t
 lying_server(const char *path, const char *says)
 {

@@ -27,7 +27,7 @@ teardown(void **state)
 
 #define QUEUE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-/* The box is at the other end of a link of 1 MB/s, or of a quarter of that in the long form. */
+/* Connects the box over a link of 1 MB/s (in the long form: a quarter of that). */
 static void
 by_link(void)
 {
@@ -38,7 +38,10 @@ by_link(void)
 	box.config->redis.servers[0] = xstrdup(slow.uri);
 }
 
-/* A payload of its own bytes, which begins with this letter. */
+/*
+ * Pushes a payload of len bytes, which begins with the letter; each other byte follows
+ * from its place.
+ */
 static void
 push_large(char letter, size_t len)
 {
@@ -64,7 +67,7 @@ assert_large(const struct message *m, char letter, size_t len)
 	}
 }
 
-/* Small messages go on, and the large one comes once. */
+/* While a large message arrives, small ones are delivered; the large one comes once. */
 QUEUE_TEST(test_slow)
 {
 	usec_t begin;
@@ -96,7 +99,7 @@ QUEUE_TEST(test_slow)
 	WAIT(&box, server_int(&server, "EXISTS ordersSTATS") == 1);
 }
 
-/* No more is popped than there are slots; and it comes in its turn. */
+/* A large message that is under way occupies a slot, and messages come in their order. */
 QUEUE_TEST(test_slots)
 {
 	by_link();
@@ -120,7 +123,10 @@ QUEUE_TEST(test_slots)
 	assert_int_equal(box.delivered, 3);
 }
 
-/* Every connection ends in the middle of it; what a pop without an answer took is found. */
+/*
+ * All connections end while a large message arrives: it is delivered all the same. A
+ * large message is also delivered if its pop's reply was lost.
+ */
 QUEUE_TEST(test_lost)
 {
 	by_link();
@@ -139,7 +145,7 @@ QUEUE_TEST(test_lost)
 	assert_int_equal(box.msgs[0]->attempts, 1);
 	assert_int_equal(box.msgs[0]->crashes, 0);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
-	/* the reply to the pop itself */
+	/* now the reply of the pop is lost */
 	box_set_slots(&box, 0);
 	box_turn(&box, 50 * MSEC);
 	push_large('b', LARGE / 4);
@@ -155,7 +161,7 @@ QUEUE_TEST(test_lost)
 	assert_int_equal(box.warnings, 0);
 }
 
-/* Redis has lost it: the copy that goes back is large, too. */
+/* Redis loses a large message: the queue puts its copy back. */
 QUEUE_TEST(test_rescue)
 {
 	by_link();
@@ -173,7 +179,7 @@ QUEUE_TEST(test_rescue)
 	assert_int_equal(box.delivered, 2);
 }
 
-/* From now on the bulk connection is refused. */
+/* Closes the bulk connection; Redis refuses another one. */
 static void
 refuse_bulk(void)
 {
@@ -188,7 +194,10 @@ refuse_bulk(void)
 	assert_int_equal(server_int(&server, "CLIENT KILL ID %lld", id), 1);
 }
 
-/* No connection is left for it: it takes the first one, and the queue goes on. */
+/*
+ * Redis refuses the bulk connection: the queue puts the copy back over its first
+ * connection, and goes on.
+ */
 QUEUE_TEST(test_rescue_refused)
 {
 	box.config->redis.timeout = SEC;
@@ -211,7 +220,10 @@ QUEUE_TEST(test_rescue_refused)
 	assert_large(box.msgs[0], 'b', LARGE);
 }
 
-/* The connection ends while it is sent, so that it may have acted, and then is refused. */
+/*
+ * The bulk connection ends while the copy is sent, so that the call may have acted, and
+ * Redis refuses another one: the queue puts the message back once.
+ */
 QUEUE_TEST(test_rescue_lost_and_refused)
 {
 	by_link();
@@ -230,7 +242,10 @@ QUEUE_TEST(test_rescue_lost_and_refused)
 	assert_int_equal(box.ups, 1);
 }
 
-/* client-output-buffer-limit: that message is put aside, nothing else is touched. */
+/*
+ * A message exceeds client-output-buffer-limit: the queue makes this one due later, and
+ * other messages are delivered.
+ */
 QUEUE_TEST(test_limit)
 {
 	long long due;
@@ -256,7 +271,7 @@ QUEUE_TEST(test_limit)
 	assert_int_equal(box.ups, 1);
 	assert_int_equal(box.delivered, 11);
 	assert_int_equal(box.n, 0);
-	/* the limit is gone */
+	/* without the limit it is delivered */
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 0 0 0");
 	WAIT(&box, box.n == 1);
 	assert_large(box.msgs[0], 'a', LARGE);
@@ -266,7 +281,10 @@ QUEUE_TEST(test_limit)
 	assert_int_equal(box.warnings, 1);
 }
 
-/* One that is put aside is the last: the engine hears that the queue is empty. */
+/*
+ * If the message that is made due later is the last one, the engine learns that the queue
+ * is empty.
+ */
 QUEUE_TEST(test_limit_empty)
 {
 	unsigned ticks;
@@ -282,7 +300,7 @@ QUEUE_TEST(test_limit_empty)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
 }
 
-/* No client more: a large message waits, and that is told. */
+/* Redis allows no further connection: a large message waits, and the queue warns once. */
 QUEUE_TEST(test_refused)
 {
 	box.config->redis.timeout = SEC;
@@ -301,7 +319,10 @@ QUEUE_TEST(test_refused)
 	assert_int_equal(box.warnings, 1);
 }
 
-/* Slots that become free while it waits take other messages. */
+/*
+ * While a large message waits for a connection, other messages use slots that become
+ * free.
+ */
 QUEUE_TEST(test_refused_more_slots)
 {
 	box.config->redis.timeout = SEC;
@@ -321,7 +342,7 @@ QUEUE_TEST(test_refused_more_slots)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-/* The sum of the messages in one reply stays below a limit of 1 MB. */
+/* One reply carries less than the limit of 1 MB, however many messages are due. */
 QUEUE_TEST(test_sum)
 {
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
@@ -335,7 +356,7 @@ QUEUE_TEST(test_sum)
 		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-/* One that is still on its way goes back when the queue is closed. */
+/* When the queue is closed, it returns a large message that is under way. */
 QUEUE_TEST(test_closed)
 {
 	by_link();
@@ -351,7 +372,10 @@ QUEUE_TEST(test_closed)
 	assert_int_equal(box.delivered, 0);
 }
 
-/* Taken away while it is on its way: its token is another one's. */
+/*
+ * A large message gets another token while it is under way: the queue does not deliver
+ * it, and its slot is free again.
+ */
 QUEUE_TEST(test_taken)
 {
 	by_link();

@@ -33,7 +33,7 @@ setup_pattern(void **state)
 	return 0;
 }
 
-/* Starts the box, and waits until it hears. */
+/* Starts the box, and waits until it has subscribed. */
 static void
 start(unsigned slots)
 {
@@ -82,12 +82,18 @@ TEST_WITH(test_patterns, setup_pattern, fixture_teardown)
 	assert_string_equal(box.msgs[0]->channel, "news.all");
 	assert_string_equal(box.msgs[1]->channel, "nows.c");
 	assert_string_equal(box.msgs[2]->channel, "x*y");
-	/* No environment can hold it. */
+	/*
+	 * The environment of a handler cannot hold a name with a NUL: the message is
+	 * dropped.
+	 */
 	assert_int_equal(server_int(&server, "PUBLISH %b x", "news.a\0b", (size_t)8), 1);
 	WAIT(&box, box.stats.n[STAT_DROPPED] == 1);
 }
 
-/* All that does not fit is dropped; two lines tell of any number. */
+/*
+ * The queue drops messages that do not fit into the backlog. It warns once at the
+ * beginning and once at the end.
+ */
 QUEUE_TEST(test_backlog)
 {
 	char text[16];
@@ -124,7 +130,10 @@ QUEUE_TEST(test_backlog_bytes)
 	box_set_slots(&box, 5);
 	WAIT(&box, box.n == 2);
 	assert_int_equal(box.msgs[1]->len, 5);
-	/* One is always taken, and what is too large weighs nothing. */
+	/*
+	 * An empty backlog takes a message of any size; the payload of one over
+	 * message_max does not count.
+	 */
 	box.cfg->backlog_bytes = 10;
 	publish("news", text);
 	WAIT(&box, box.n == 3);
@@ -138,7 +147,7 @@ QUEUE_TEST(test_backlog_bytes)
 	finish(&box, 2, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
 }
 
-/* Publishers choose the names of channels: these take room as messages do. */
+/* Publishers choose the names of channels: names count in the backlog, as payloads do. */
 TEST_WITH(test_names, setup_pattern, fixture_teardown)
 {
 	size_t len = 100 * 1024;
@@ -166,8 +175,8 @@ TEST_WITH(test_names, setup_pattern, fixture_teardown)
 }
 
 /*
- * A returned message that never began is delivered again, in its place; one that began
- * is not.
+ * A returned message whose handler never began is delivered again, in its place. One
+ * whose handler began is dropped.
  */
 QUEUE_TEST(test_return)
 {
@@ -214,7 +223,10 @@ QUEUE_TEST(test_pause)
 	WAIT(&box, box.n == 2);
 }
 
-/* The subscriber is cut: it says so, hears again, and says that. */
+/*
+ * The subscription's connection is cut: the queue reports that, subscribes again, and
+ * reports that, too.
+ */
 QUEUE_TEST(test_cut)
 {
 	start(5);
@@ -222,7 +234,7 @@ QUEUE_TEST(test_cut)
 	WAIT(&box, box.deafs == 1 && box.hears == 2);
 	publish("news", "1");
 	WAIT(&box, box.n == 1);
-	/* The other connection alone: nothing is missed. */
+	/* If only the other connection is cut, no message is missed. */
 	box_cut(&box, &server);
 	publish("news", "2");
 	WAIT(&box, box.n == 2);
@@ -251,12 +263,17 @@ QUEUE_TEST(test_denied)
 	WAIT(&box, box.hears == 1);
 	publish("news", "1");
 	WAIT(&box, box.n == 1);
-	/* Taken away while it listens: Redis closes the connection. */
+	/*
+	 * The permission is withdrawn while the queue is subscribed: Redis closes the
+	 * connection.
+	 */
 	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
 	WAIT(&box, box.deafs >= 2);
 }
 
-/* The daemon is stuck, Redis throws it out, and it comes back. */
+/*
+ * The daemon does not read, and Redis closes its connection: the queue subscribes again.
+ */
 QUEUE_TEST(test_thrown_out)
 {
 	char *big = xcalloc(1, 100001);
@@ -297,7 +314,7 @@ QUEUE_TEST(test_close)
 	assert_int_equal(keys(), 0);
 }
 
-/* While a fetch is open: what was dropped is reported before the end, too. */
+/* The queue is closed during a fetch: it reports what it has dropped before closed(). */
 QUEUE_TEST(test_close_fetching)
 {
 	int i;

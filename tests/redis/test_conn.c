@@ -99,7 +99,7 @@ FIXTURE_TEST(test_up)
 	assert_int_equal(server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(h->conn)), 1);
 }
 
-/* Keeps the address that a connection says to have failed first. */
+/* Keeps the first address in the log to which a connection failed. */
 static void
 keep_failed(void *arg, enum log_level level UNUSED, const char *record, size_t n UNUSED)
 {
@@ -110,7 +110,10 @@ keep_failed(void *arg, enum log_level level UNUSED, const char *record, size_t n
 		assert_int_equal(sscanf(at, " to=down server=%127s", failed), 1);
 }
 
-/* The first of two servers is dead: the log says so of this one, and the other one is up. */
+/*
+ * The first of two servers does not exist: the log names it, and the connection uses the
+ * other one.
+ */
 FIXTURE_TEST(test_second_server)
 {
 	struct fixture *f = *state;
@@ -127,7 +130,10 @@ FIXTURE_TEST(test_second_server)
 	assert_string_equal(f->h.address, f->s.uri);
 }
 
-/* Not before it is up, and never from inside the call. */
+/*
+ * Before the connection is up, a command is answered "not sent", and never from inside
+ * the call.
+ */
 FIXTURE_TEST(test_not_sent)
 {
 	struct fixture *f = *state;
@@ -214,7 +220,10 @@ FIXTURE_TEST(test_idle)
 	assert_true(conn_is_ready(f->h.conn));
 }
 
-/* An error is a reply; and commands may be sent from a reply, and from up(). */
+/*
+ * An error is a reply; and the caller may send commands from a reply's callback, and from
+ * up().
+ */
 static void
 then_ping(struct call *c)
 {
@@ -288,7 +297,7 @@ FIXTURE_TEST(test_noscript)
 		assert_int_equal(c[i].answer, CONN_REPLY);
 		assert_int_equal(c[i].number, i % 3 == 0 ? i / 3 + 1 : i / 3 * 2 + i % 3);
 	}
-	/* it was loaded, once, and is called by its sum again */
+	/* the connection has loaded the script, and calls it by its SHA-1 again */
 	server_do(&f->s, "CONFIG RESETSTAT");
 	run_script(f, "add", &c[30], "1");
 	WAIT(&f->h, c[30].answers == 1);
@@ -296,7 +305,7 @@ FIXTURE_TEST(test_noscript)
 	assert_int_equal(conn_outstanding(f->h.conn), 0);
 }
 
-/* A flush at any moment. */
+/* Redis may forget its scripts at any moment: each call runs once. */
 FIXTURE_TEST(test_noscript_often)
 {
 	struct fixture *f = *state;
@@ -346,7 +355,7 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 	conn_subscribe(c, false, "b\xff \r\n", hear, &b);
 	conn_subscribe(c, true, "p.*", hear, &p);
 	start(f);
-	/* up() comes after the subscriptions */
+	/* up() comes after Redis has confirmed the subscriptions */
 	assert_int_equal(server_int(&f->s, "PUBLISH a %b", "x\0y", (size_t)3), 1);
 	assert_int_equal(server_int(&f->s, "PUBLISH %b 1", "b\xff \r\n", (size_t)5), 1);
 	assert_int_equal(server_int(&f->s, "PUBLISH p.q 2"), 1);
@@ -358,12 +367,12 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 	assert_int_equal(b.channel_len, 5);
 	assert_memory_equal(b.channel, "b\xff \r\n", 5);
 	assert_string_equal(p.channel, "p.q");
-	/* one more on the way, and the same name again */
+	/* subscribe while the connection is up, twice to one name */
 	conn_subscribe(c, false, "late", hear, &late);
 	conn_subscribe(c, false, "late", hear, &p);
 	WAIT(&f->h, server_int(&f->s, "PUBLISH late 3") == 1);
 	WAIT(&f->h, late.n > 0 && p.n > 1);
-	/* commands are not for this connection */
+	/* a subscriber's connection sends no commands */
 	conn_words(c, call_answered, &f->calls[0], "PING", NULL);
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(f->calls[0].answer, CONN_NOT_SENT);
@@ -373,7 +382,7 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 		conn_probe(c);
 		WAIT(&f->h, timer_next(f->h.loop) == USEC_MAX);
 	}
-	/* after a loss all are there again */
+	/* a new connection subscribes to all channels again */
 	server_int(&f->s, "CLIENT KILL TYPE pubsub");
 	WAIT(&f->h, f->h.ups == 2);
 	assert_false(f->h.changed);
@@ -382,7 +391,7 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 	assert_int_equal(f->h.downs, 1);
 }
 
-/* A refusal comes as the end of the connection, and must not be tried at once for ever. */
+/* If Redis refuses a subscription, the connection ends, and the next attempt waits. */
 TEST_WITH(test_subscribe_denied, setup_subscriber, teardown)
 {
 	struct fixture *f = *state;
@@ -463,7 +472,7 @@ FIXTURE_TEST(test_close_late)
 	server_signal(&f->s, SIGCONT);
 }
 
-/* In whatever state: also before it was started. */
+/* A connection can be closed in every state, also before it was started. */
 FIXTURE_TEST(test_close_early)
 {
 	struct fixture *f = *state;
@@ -576,7 +585,7 @@ FIXTURE_TEST(test_reset)
 	assert_int_equal(conn_generation(f->h.conn), 2);
 }
 
-/* A time that no clock of Redis shows is not believed. */
+/* The connection ignores a time that no clock of Redis can show. */
 FIXTURE_TEST(test_times)
 {
 	struct fixture *f = *state;

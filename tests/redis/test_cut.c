@@ -28,15 +28,15 @@
 #define LEASE		(600 * MSEC)
 
 struct fate {
-	bool	pushed;		/* Redis has it, or had it and remembers */
+	bool	pushed;		/* pushed, and Redis remembers */
 	bool	done;		/* acked, and Redis remembers */
-	bool	dead;		/* likewise */
-	bool	over;		/* a handler has succeeded, or said dead: ever */
-	bool	exempt;
-	bool	gone;		/* Redis has lost its push while nobody had it in hand */
-	unsigned ended_at;	/* cuts when it was given back last */
+	bool	dead;		/* it has a dead letter, and Redis remembers */
+	bool	over;		/* ever acked, or declared dead */
+	bool	exempt;		/* rule 1 does not hold for it */
+	bool	gone;		/* Redis lost it while no daemon had it */
+	unsigned ended_at;	/* cuts when it was settled last */
 	unsigned out;		/* deliveries that are not settled */
-	bool	given[BOXES];	/* by Redis, and the daemon may not have seen it yet */
+	bool	given[BOXES];	/* by Redis; the daemon may not know yet */
 };
 
 struct moment {
@@ -157,7 +157,7 @@ is_live(const char *id)
 	return live;
 }
 
-/* Its pop was before a cut, and its reply came after it. */
+/* Whether Redis has lost data since the pop of this delivery. */
 static bool
 is_forgotten(const struct message *m)
 {
@@ -205,8 +205,8 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	rescued += how == SETTLED_RESCUED;
 	stale += how == SETTLED_STALE;
 	/*
-	 * Redis had taken it back before the cut, or a rescue had pushed it, and the answer
-	 * was on the way: nobody but Redis had the message when Redis forgot it.
+	 * The settle or the rescue acted before Redis lost data, and its reply came
+	 * afterwards: no daemon had the message when Redis lost it.
 	 */
 	if (f->ended_at != cuts && op != VERDICT_ACK && op != VERDICT_DEAD &&
 	    (how == SETTLED_OK || (how == SETTLED_RESCUED && !is_live(m->id))))
@@ -219,8 +219,8 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 }
 
 /*
- * Looks up what Redis has given to whom.  A lease that ends is seen before, for it lasts
- * longer than it takes until the next look.
+ * Reads from Redis which daemon has which message. The test looks more often than leases
+ * end, so that it misses no delivery.
  */
 static void
 look_at_given(void)
@@ -251,7 +251,7 @@ is_in_hand(const struct fate *f)
 
 /* -- faults ------------------------------------------------------------------- */
 
-/* From then on the moment is that of an empty Redis. */
+/* Makes the saved moment that of an empty Redis. */
 static void
 moment_drop(void)
 {
@@ -285,7 +285,10 @@ moment_take(void)
 	moment.pushed = pushed;
 }
 
-/* Redis is what it was then; or, now and then, empty, with its connections as they are. */
+/*
+ * Puts Redis back to the saved moment, and closes its connections. One time in three it
+ * makes Redis empty instead, and leaves the connections open.
+ */
 static void
 lose_memory(void)
 {
@@ -336,7 +339,7 @@ restart(void)
 	restarts++;
 }
 
-/* One after the other, some of them at once. */
+/* Makes a random fault, at most one in up to 250 ms. Those that last may overlap. */
 static void
 some_fault(unsigned i)
 {
@@ -376,7 +379,7 @@ some_fault(unsigned i)
 	}
 }
 
-/* Its replies are lost: its connection ends, some time after it became deaf. */
+/* Ends the connection of a daemon that gets no replies, some time after box_deafen(). */
 static void
 end_deafness(unsigned i)
 {

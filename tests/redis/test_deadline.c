@@ -1,6 +1,7 @@
 /*
- * Deadlines: large replies and requests over a slow link, servers that trickle; and the
- * window of timely replies across connections.
+ * Deadlines: large replies and requests over a slow link, and servers that send a few
+ * bytes at a time. The window of timely replies across connections. How long the
+ * connection waits before it connects again.
  */
 #include "harness.h"
 
@@ -44,7 +45,7 @@ teardown(void **state)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-/* Connects by a link, and then is as impatient as this. */
+/* Connects over a slow link, and then sets this timeout. */
 static void
 start_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 {
@@ -63,7 +64,7 @@ ping(struct fixture *f, unsigned i)
 	WAIT(&f->h, f->calls[i].answers == 1);
 }
 
-/* -- what moves --------------------------------------------------------------- */
+/* -- deadlines ------------------------------------------------------------ */
 
 FIXTURE_TEST(test_large_reply)
 {
@@ -161,7 +162,7 @@ cut(struct fixture *f)
 	WAIT(&f->h, f->h.ups == ups + 1);
 }
 
-/* Connections that end are no outage. */
+/* The window goes on if only connections end, not the server. */
 FIXTURE_TEST(test_window_kept)
 {
 	struct fixture *f = *state;
@@ -182,7 +183,10 @@ FIXTURE_TEST(test_window_kept)
 	assert_int_equal(since(f), first);
 }
 
-/* The same where INFO is denied: the ids of clients tell whether it is the same server. */
+/*
+ * The same where INFO is denied: the connection knows the server by the ids of its
+ * clients.
+ */
 FIXTURE_TEST(test_window_no_info)
 {
 	struct fixture *f = *state;
@@ -203,7 +207,7 @@ FIXTURE_TEST(test_window_no_info)
 	assert_true(since(f) > first);
 }
 
-/* Without a bound for silence every connection is a new window. */
+/* Without conn_set_silence_max() each connection begins a new window. */
 FIXTURE_TEST(test_window_plain)
 {
 	struct fixture *f = *state;
@@ -227,7 +231,7 @@ FIXTURE_TEST(test_window_reset)
 	WAIT(&f->h, f->h.ups == 2);
 	assert_true(since(f) > before);
 	before = since(f);
-	/* refused for a moment: by the server that was there before */
+	/* the same server refuses the connection for a moment */
 	server_do(&f->s, "CONFIG SET requirepass secret");
 	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
 	WAIT(&f->h, strstr(f->h.cause, "NOAUTH") != NULL);
@@ -244,7 +248,10 @@ FIXTURE_TEST(test_window_reset)
 	assert_true(since(f) > before);
 }
 
-/* A server that was stopped while nobody asked it anything, and then ends the connection. */
+/*
+ * While the caller sends nothing, the server stops for a while: the connection stays up,
+ * and the window begins again.
+ */
 FIXTURE_TEST(test_window_silence)
 {
 	struct fixture *f = *state;
@@ -253,7 +260,7 @@ FIXTURE_TEST(test_window_silence)
 	harness_connect(&f->h);
 	conn_set_silence_max(f->h.conn, unit_time(SEC));
 	before = since(f);
-	/* PINGs keep it going */
+	/* the connection's own PINGs keep the window going */
 	harness_turn(&f->h, unit_time(2500 * MSEC));
 	assert_int_equal(since(f), before);
 	server_signal(&f->s, SIGSTOP);
@@ -268,7 +275,7 @@ FIXTURE_TEST(test_window_silence)
 	assert_int_equal(since(f), before);
 }
 
-/* A reply that moves is not late, one that paused is. */
+/* A reply that keeps arriving does not end the window; one that pauses for long does. */
 FIXTURE_TEST(test_window_large)
 {
 	struct fixture *f = *state;
@@ -306,7 +313,10 @@ loads(struct fixture *f)
 	return p != NULL ? atol(p + strlen("cmdstat_script|load:calls=")) : 0;
 }
 
-/* A server that sends us elsewhere is not asked ten times a second. */
+/*
+ * A server redirects each connection: the connection backs off, and loads its script
+ * once.
+ */
 FIXTURE_TEST(test_elsewhere)
 {
 	struct fixture *f = *state;
@@ -324,7 +334,7 @@ FIXTURE_TEST(test_elsewhere)
 	assert_int_equal(loads(f), 2);
 }
 
-/* Connections that work, and end at once. */
+/* Connections that work and soon end make the next attempt wait. */
 FIXTURE_TEST(test_short)
 {
 	struct fixture *f = *state;
@@ -337,7 +347,7 @@ FIXTURE_TEST(test_short)
 		cut(f);
 	}
 	assert_in_range(f->h.ups, 5, 16);
-	/* and one that has lasted is followed by the next at once */
+	/* after a connection that has lasted, the next attempt does not wait */
 	ping(f, 0);
 	harness_turn(&f->h, 1100 * MSEC);
 	end = clock_mono() + 200 * MSEC;

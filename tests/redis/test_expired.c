@@ -60,7 +60,7 @@ QUEUE_TEST(test_delivers)
 	assert_memory_equal(box.msgs[0]->payload, "send:7:mail", 11);
 	assert_true(has_lock("send:7:mail"));
 	assert_in_range(server_int(&server, "PTTL Lock:orders:send:7:mail"), 1, 2000);
-	/* From here on it is a message as any other. */
+	/* From now on it is a message like any other. */
 	finish(&box, 0, VERDICT_RETRY, true, 100 * MSEC, SETTLED_OK);
 	WAIT(&box, box.n == 1);
 	assert_int_equal(box.msgs[0]->attempts, 1);
@@ -71,7 +71,7 @@ QUEUE_TEST(test_delivers)
 	assert_int_equal(box.delivered, 2);
 }
 
-/* Any name is a message; one that can be no id gets one. */
+/* A key of any name is a message; if its name cannot be an id, rqd makes one. */
 QUEUE_TEST(test_names)
 {
 	char name[302];
@@ -94,7 +94,7 @@ QUEUE_TEST(test_names)
 	assert_string_equal(box.msgs[2]->id, "send:{\"id\":5}");
 }
 
-/* Another queue of the same configuration. */
+/* Adds another queue to the configuration. */
 static void
 add_queue(struct config *c, const char *name)
 {
@@ -107,7 +107,7 @@ add_queue(struct config *c, const char *name)
 	c->queues[c->nqueues] = NULL;
 }
 
-/* The locks' own end, heartbeats, and the keys of queues are no events. */
+/* The queue ignores locks, heartbeats, and the keys of queues when they expire. */
 QUEUE_TEST(test_ours)
 {
 	add_queue(box.config, "mail");
@@ -142,7 +142,9 @@ QUEUE_TEST(test_several_patterns)
 	assert_int_equal(box.n, 2);
 }
 
-/* A key that expires again within the lock counts once, after it again. */
+/*
+ * A key that expires again while its lock exists is no second message; after that it is.
+ */
 QUEUE_TEST(test_skew)
 {
 	box.cfg->skew = 500 * MSEC;
@@ -155,12 +157,12 @@ QUEUE_TEST(test_skew)
 	assert_int_equal(box.delivered, 1);
 	expire("send:1");
 	WAIT(&box, box.n == 2);
-	/* Two of one name are two messages. */
+	/* Two messages of one name have the same id, and different tags. */
 	assert_string_equal(box.msgs[1]->id, "send:1");
 	assert_string_not_equal(box.msgs[1]->tag, "send:1");
 }
 
-/* A fleet: each event once. */
+/* All daemons receive each event; together they push it once. */
 QUEUE_TEST(test_fleet)
 {
 	enum { BOXES = 5, KEYS = 300 };
@@ -217,7 +219,7 @@ QUEUE_TEST(test_flags_merged)
 	assert_non_null(strstr(box.warning, "was set to"));
 	expire("send:1");
 	WAIT(&box, box.n == 1);
-	/* Replaced by somebody: the next tick sees to it. */
+	/* An operator replaces the flags: the next tick adds the missing ones again. */
 	server_do(&server, "CONFIG SET notify-keyspace-events Kg");
 	queue_tick(box.queue);
 	WAIT(&box, box.warnings == 2);
@@ -263,7 +265,10 @@ QUEUE_TEST(test_set_denied)
 
 /* -- faults ------------------------------------------------------------------- */
 
-/* The answer to a push is lost: sent again, and the lock keeps it from acting twice. */
+/*
+ * The reply to a push is lost: the queue sends it again, and the lock prevents a second
+ * message.
+ */
 QUEUE_TEST(test_lost_answer)
 {
 	box.cfg->skew = 60 * SEC;
@@ -277,7 +282,10 @@ QUEUE_TEST(test_lost_answer)
 	assert_int_equal(box.stats.n[STAT_DROPPED], 0);
 }
 
-/* It could not be sent: done when it can, if that is soon. */
+/*
+ * Redis refuses a push: the queue repeats it, and the message is there as soon as Redis
+ * permits it.
+ */
 QUEUE_TEST(test_refused)
 {
 	box.cfg->skew = 10 * SEC;
@@ -316,13 +324,17 @@ overflow(unsigned published, unsigned len, unsigned least, unsigned most)
 	assert_in_range(*dropped, least, most);
 }
 
-/* 100,000 may wait, beside those of at most eight pushes in flight with 250 each. */
+/*
+ * 100,000 events may wait, besides those of up to eight pushes in flight with 250 each.
+ */
 QUEUE_TEST(test_too_many)
 {
 	overflow(104000, 20, 2000, 4000);
 }
 
-/* 16 MiB may wait, beside at most eight pushes in flight with one such name each. */
+/*
+ * 16 MiB of names may wait, besides those of up to eight pushes in flight with one each.
+ */
 QUEUE_TEST(test_too_large)
 {
 	overflow(30, 1000000, 6, 14);
@@ -343,7 +355,7 @@ QUEUE_TEST(test_wrong_type)
 	WAIT(&box, strstr(box.warning, "2 were dropped") != NULL);
 }
 
-/* A full Redis takes it: the event comes once. */
+/* A full Redis accepts the push, because it reports an expired key only once. */
 QUEUE_TEST(test_full)
 {
 	start(&box, 0);
@@ -386,7 +398,7 @@ QUEUE_TEST(test_close)
 	assert_int_equal(box.closes, 0);
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
 	WAIT(&box, box.closes == 1);
-	/* Another daemon's from now on. */
+	/* After it is closed, the queue leaves events to other daemons. */
 	expire("send:2");
 	box_turn(&box, 200 * MSEC);
 	assert_int_equal(server_int(&server, "LLEN orders"), 0);
@@ -408,7 +420,9 @@ QUEUE_TEST(test_close_refused)
 	assert_int_equal(server_int(&server, "LLEN orders"), 1);
 }
 
-/* But Redis is not waited for beyond the time in which that is of use. */
+/*
+ * If Redis does not come back within the skew, the queue drops these events, and closes.
+ */
 QUEUE_TEST(test_close_away)
 {
 	box.cfg->skew = 600 * MSEC;

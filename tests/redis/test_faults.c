@@ -107,7 +107,7 @@ FIXTURE_TEST(test_client_kill)
 		assert_int_equal(f->h.downs, i + 1);
 	}
 	assert_non_null(strstr(f->h.cause, f->s.uri));
-	/* the effects of what was lost are unknown, and the server's memory is not */
+	/* the server may have lost data meanwhile: it counts as changed */
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
 	server_do(&f->s, "REPLICAOF NO ONE");
 	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
@@ -115,7 +115,10 @@ FIXTURE_TEST(test_client_kill)
 	assert_true(f->h.changed);
 }
 
-/* A server that hangs loses its commands once, and its client returns. */
+/*
+ * A server hangs: each command is lost once, and the connection comes back with the
+ * server.
+ */
 FIXTURE_TEST(test_stopped_server)
 {
 	struct fixture *f = *state;
@@ -143,7 +146,10 @@ FIXTURE_TEST(test_stopped_server)
 	assert_int_equal(f->calls[0].answers, 1);
 }
 
-/* The daemon itself was stopped: what has come meanwhile is read before any verdict. */
+/*
+ * The daemon is stopped for longer than the timeout: the connection reads replies that
+ * have arrived before it judges that they are late.
+ */
 FIXTURE_TEST(test_stopped_daemon)
 {
 	struct fixture *f = *state;
@@ -169,7 +175,7 @@ FIXTURE_TEST(test_stopped_daemon)
 	assert_int_equal(f->h.downs, 0);
 }
 
-/* Slow but not too slow: noted. */
+/* A reply that is slow, but within the timeout, begins a new window of timely replies. */
 FIXTURE_TEST(test_timely)
 {
 	struct fixture *f = *state;
@@ -233,7 +239,10 @@ FIXTURE_TEST(test_credentials)
 	WAIT_CAUSE(&f->h, "AUTH <password> called without any password");
 }
 
-/* A user that may do little: borne, and never taken for the same server. */
+/*
+ * A user with few permissions can connect. The connection cannot know which server it is,
+ * and reports it as changed.
+ */
 FIXTURE_TEST(test_acl_user)
 {
 	struct fixture *f = *state;
@@ -251,7 +260,7 @@ FIXTURE_TEST(test_acl_user)
 	conn_reset(f->h.conn, "again");
 	WAIT(&f->h, f->h.ups == 2);
 	assert_true(f->h.changed);
-	/* a role can be known without INFO */
+	/* ROLE shows a replica if INFO is denied */
 	server_do(&f->s, "ACL SETUSER rqd +role");
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
 	conn_reset(f->h.conn, "again");
@@ -316,7 +325,7 @@ FIXTURE_TEST(test_loading)
 	assert_int_equal(f->h.downs, 1);
 }
 
-/* A script that does not end. */
+/* While a script runs for ever, Redis refuses new connections with BUSY. */
 FIXTURE_TEST(test_busy)
 {
 	struct fixture *f = *state;
@@ -352,14 +361,14 @@ FIXTURE_TEST(test_replica)
 	f->h.servers[2] = xstrdup(master.uri);
 	WAIT(&f->h, f->h.ups == 1);
 	assert_string_equal(f->h.address, master.uri);
-	/* the master goes, the replica becomes one */
+	/* the master dies, and the replica becomes master */
 	server_kill(&master);
 	WAIT(&f->h, !conn_is_ready(f->h.conn));
 	server_do(&f->s, "REPLICAOF NO ONE");
 	WAIT(&f->h, f->h.ups == 2);
 	assert_string_equal(f->h.address, f->s.uri);
 	assert_true(f->h.changed);
-	/* demoted beneath us */
+	/* the server becomes a replica while the connection is up */
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
 	call_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
 	    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
@@ -371,7 +380,7 @@ FIXTURE_TEST(test_replica)
 	server_stop(&master);
 }
 
-/* It is the same with another replication id, unless it has been a replica. */
+/* A server with another replication id is the same one, unless it has been a replica. */
 FIXTURE_TEST(test_same_server)
 {
 	struct fixture *f = *state;
@@ -381,7 +390,7 @@ FIXTURE_TEST(test_same_server)
 	free(f->h.servers[0]);
 	f->h.servers[0] = xasprintf("127.0.0.1:%d", master.port);
 	harness_connect(&f->h);
-	/* its first replica: it takes an id */
+	/* with its first replica the server takes a replication id */
 	server_do(&f->s, "REPLICAOF 127.0.0.1 %d", master.port);
 	for (int i = 0; i < 2000 && strstr(server_do(&f->s, "INFO replication"),
 	    "master_link_status:up") == NULL; i++)
@@ -389,7 +398,7 @@ FIXTURE_TEST(test_same_server)
 	conn_reset(f->h.conn, "again");
 	WAIT(&f->h, f->h.ups == 2);
 	assert_false(f->h.changed);
-	/* demoted and promoted while nobody looked */
+	/* it becomes a replica, and master again, before the next connection */
 	server_do(&master, "REPLICAOF 127.0.0.1 1");
 	server_do(&master, "REPLICAOF NO ONE");
 	conn_reset(f->h.conn, "again");
@@ -408,7 +417,7 @@ FIXTURE_TEST(test_tcp)
 	free(f->h.servers[0]);
 	f->h.servers[0] = xasprintf("localhost:%d", tcp.port);
 	harness_connect(&f->h);
-	/* no handler inherits it */
+	/* handlers must not inherit the socket */
 	for (fd = 3; fd < 64; fd++) {
 		int flags = fcntl(fd, F_GETFD), type;
 		socklen_t len = sizeof(type);
@@ -453,7 +462,7 @@ FIXTURE_TEST(test_nowhere)
 	WAIT(&f->h, f->h.ups == 1);
 }
 
-/* Somebody listens, and never says a word; or what no Redis would. */
+/* A server accepts connections and sends nothing, or what Redis never sends. */
 FIXTURE_TEST(test_mute)
 {
 	struct fixture *f = *state;

@@ -53,7 +53,10 @@ QUEUE_TEST(test_left)
 	assert_string_equal(server_do(&server, "LINDEX orders 0"), "{\"id\":2}");
 }
 
-/* The engine hears of it when the last message was settled before the look's answer. */
+/*
+ * The last message is settled before the reply of the look: the engine still learns that
+ * the queue is empty.
+ */
 QUEUE_TEST(test_empty)
 {
 	push_numbers(1);
@@ -64,8 +67,7 @@ QUEUE_TEST(test_empty)
 	assert_int_equal(box.ticks, 1);
 }
 
-/* A message that is not JSON, or has no id, gets an id; any bytes are allowed. */
-/* A look on an earlier connection says nothing: Redis may have messages since then. */
+/* A look on an earlier connection does not count: Redis may have messages since then. */
 QUEUE_TEST(test_empty_before)
 {
 	box_start(&box, 1);
@@ -78,6 +80,7 @@ QUEUE_TEST(test_empty_before)
 	WAIT(&box, queue_is_empty(box.queue));
 }
 
+/* A message that is not JSON, or has no id, gets an id; any bytes are allowed. */
 QUEUE_TEST(test_ids)
 {
 	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");
@@ -89,7 +92,7 @@ QUEUE_TEST(test_ids)
 	assert_string_not_equal(box.msgs[0]->id, box.msgs[1]->id);
 }
 
-/* A failure, and whatever is no success, leaves nothing. */
+/* After a success or a failure nothing of the message is left. */
 QUEUE_TEST(test_failures)
 {
 	push_numbers(3);
@@ -106,7 +109,7 @@ QUEUE_TEST(test_too_large)
 	assert_int_equal(keys(), 0);
 }
 
-/* The order of the list stays, whatever the order of the returns within a turn is. */
+/* Messages that are returned in one turn, in any order, keep their order in the list. */
 QUEUE_TEST(test_return)
 {
 	int i;
@@ -126,7 +129,7 @@ QUEUE_TEST(test_return)
 		assert_int_equal(atoi(box.msgs[i]->id), i);
 }
 
-/* One that has had a process is not run again. */
+/* A returned message whose handler has begun is dropped, not run again. */
 QUEUE_TEST(test_begun)
 {
 	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
@@ -158,7 +161,7 @@ QUEUE_TEST(test_pause)
 	assert_int_equal(box.fetched[FETCH_PAUSED], 2);
 }
 
-/* Idle it sends nothing, and wakes at once. */
+/* An idle queue sends nothing, and wakes up after a push. */
 QUEUE_TEST(test_wake_up)
 {
 	long long calls;
@@ -185,7 +188,10 @@ QUEUE_TEST(test_polls)
 	WAIT(&box, box.n == 1);
 }
 
-/* The reply to a pop is lost, and the message with it; the next one comes. */
+/*
+ * The reply to a pop is lost, and the message with it: the queue warns, and takes the
+ * next one.
+ */
 QUEUE_TEST(test_lost_reply)
 {
 	box_start(&box, 1);
@@ -212,8 +218,8 @@ QUEUE_TEST(test_lost_reply)
 }
 
 /*
- * A server that hung takes nothing for a pop whose connection is gone, whatever a
- * new configuration says of a timeout that needs a restart.
+ * After a hang, Redis must not run a pop whose connection has ended. A new timeout in the
+ * configuration does not change that: it needs a restart.
  */
 QUEUE_TEST(test_late)
 {
@@ -263,7 +269,10 @@ QUEUE_TEST(test_wrong_type)
 	WAIT(&box, box.n == 1);
 }
 
-/* Not allowed to push back: it is told once, kept, and done when it is allowed. */
+/*
+ * Redis refuses to take a message back: the queue warns once, keeps the message, and
+ * pushes it back when that is permitted.
+ */
 QUEUE_TEST(test_denied)
 {
 	push("x");
@@ -290,7 +299,7 @@ QUEUE_TEST(test_full)
 	server_do(&server, "CONFIG SET maxmemory 0");
 }
 
-/* Closing waits until what never began is back, and the totals are written. */
+/* The queue closes after all returned messages are back and the counters are written. */
 QUEUE_TEST(test_close)
 {
 	push_numbers(3);
@@ -308,7 +317,10 @@ QUEUE_TEST(test_close)
 	assert_string_equal(server_do(&server, "HGET ordersSTATS returned"), "2");
 }
 
-/* Redis is gone for good: what could not be pushed back is told so. */
+/*
+ * Redis does not come back: the queue reports the message that it could not return as
+ * given up.
+ */
 QUEUE_TEST(test_give_up)
 {
 	push_numbers(2);

@@ -42,7 +42,7 @@ turn_until(const unsigned *counter, unsigned n)
 	assert_int_equal(*counter, n);
 }
 
-/* A lock that is held. */
+/* Makes a lock, and waits until it is held. */
 static struct lock *
 take(const struct redis_options *redis)
 {

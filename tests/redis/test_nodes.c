@@ -1,6 +1,6 @@
 /*
- * Nodes and routes on a Redis Cluster of two masters: the ways of commands, also of
- * those that did not run.
+ * Nodes and routes on a Redis Cluster of two masters: which master gets a command, and
+ * what happens to commands and queues when slots move and masters die.
  */
 #include "../unit/unit.h"
 
@@ -32,13 +32,13 @@ static struct nodes *nodes;
 static struct routes *all;
 static unsigned changes, redirections, gone;
 static bool last_later;
-static const struct server *to_stop;	/* at the next redirection; NULL: none */
+static const struct server *to_stop;	/* stopped at the next redirection; NULL: none */
 static char no_table[256];
-static unsigned refusals;		/* of SSUBSCRIBE */
+static unsigned refusals;		/* of SSUBSCRIBE, as reported */
 static bool refused_denied;
-static bool no_ssubscribe;		/* the servers do not know it */
+static bool no_ssubscribe;		/* the servers do not know SSUBSCRIBE */
 
-/* A queue's part. */
+/* What a queue has of a route, and what the route has told it. */
 static struct part {
 	struct route_user	 user;
 	const struct queue_env	*env;
@@ -119,7 +119,7 @@ part_up(const struct conn_server *server, void *arg)
 	p->ups++;
 }
 
-/* Nothing that it has sent is outstanding. */
+/* When down() comes, no request of the queue is outstanding. */
 static void
 part_down(void *arg)
 {
@@ -170,7 +170,7 @@ part_push(struct part *p, const char *key)
 	WAIT(answers(p) > before);
 }
 
-/* A script with two keys that are not there, "{a}1" and "{a}2". */
+/* Runs a script with two keys that do not exist, "{a}1" and "{a}2". */
 static void
 part_run(struct part *p)
 {
@@ -270,7 +270,7 @@ id_of(struct server *s)
 	return xstrdup(server_do(s, "CLUSTER MYID"));
 }
 
-/* Gives the slot of "{a}" to another server; that of the low half. */
+/* Gives the slot of "{a}" to this server. */
 static void
 move_a_to(struct server *to)
 {
@@ -289,7 +289,7 @@ move_a(void)
 	move_a_to(&low);
 }
 
-/* The slot of "{a}" begins to move; no key has moved. */
+/* Begins to move the slot of "{a}" from high to low; no key has moved yet. */
 static void
 open_a(void)
 {
@@ -310,7 +310,7 @@ keys_of_a(struct server *s)
 
 /* -- channels of slots ------------------------------------------------------------------------ */
 
-/* How many listen to the channel of the slot of a tag. */
+/* How many connections have subscribed to the channel of this tag's slot. */
 static int64_t
 listen_to(struct server *s, const char *tag)
 {
@@ -358,7 +358,10 @@ turn_for(usec_t time)
 		loop_turn(loop, 20 * MSEC);
 }
 
-/* Until no table was asked for in a while: a question may have waited for its second. */
+/*
+ * Turns the loop until no slot table was asked for in 1.5 s: a question may wait for a
+ * second.
+ */
 static void
 calm_down(void)
 {
@@ -392,7 +395,10 @@ CLUSTER_TEST(test_routes)
 	assert_ptr_equal(nodes_conn(nodes, "x{a}"), a.env->conn);
 }
 
-/* A slot that has moved: the command did not run, and the queue follows. */
+/*
+ * A slot has moved: the command is answered "not sent", and the queue goes to its new
+ * master.
+ */
 CLUSTER_TEST(test_moved)
 {
 	unsigned slot = slot_of("{a}", 3);
@@ -411,7 +417,7 @@ CLUSTER_TEST(test_moved)
 	assert_ptr_equal(a.env->conn, b.env->conn);
 	assert_true(a.env->since > since);
 	assert_int_equal(b.env->since, since);
-	/* The old master answers a late call. */
+	/* A late redirection by the old master changes nothing. */
 	routes_redirected(all, old, slot, true);
 	assert_true(conn_is_ready(a.env->conn));
 	part_push(&a, "{a}");
@@ -420,7 +426,7 @@ CLUSTER_TEST(test_moved)
 	assert_int_equal(server_int(&low, "LLEN {a}"), 1);
 }
 
-/* Nobody serves a slot: that is said until somebody does. */
+/* While no master serves a slot, the nodes are not ready. */
 CLUSTER_TEST(test_missing)
 {
 	unsigned slot = slot_of("{a}", 3), before;
@@ -432,7 +438,7 @@ CLUSTER_TEST(test_missing)
 	server_do(&high, "CLUSTER DELSLOTS %u", slot);
 	nodes_probe(nodes);
 	WAIT(changes > before && !nodes_are_ready(nodes));
-	for (end = clock_mono() + 2500 * MSEC; clock_mono() < end;) {	/* two more tables */
+	for (end = clock_mono() + 2500 * MSEC; clock_mono() < end;) {	/* two more slot tables */
 		loop_turn(loop, 20 * MSEC);
 		assert_false(nodes_are_ready(nodes));
 	}
@@ -442,7 +448,7 @@ CLUSTER_TEST(test_missing)
 	WAIT(a.is_up && nodes_are_ready(nodes));
 }
 
-/* The old master owns nothing any more: its connections are closed. */
+/* A master loses all its slots: rqd closes its connections. */
 CLUSTER_TEST(test_retired)
 {
 	char *id = id_of(&low);
@@ -460,7 +466,10 @@ CLUSTER_TEST(test_retired)
 	assert_true(nodes_are_ready(nodes));
 }
 
-/* A slot moves, and nothing is sent to it: its old master says so.  Its other slots go on. */
+/*
+ * A slot moves while nothing is sent to it: its old master ends the subscription to its
+ * channel, and the queue goes to the new master. Keys in other slots are still watched.
+ */
 CLUSTER_TEST(test_slot_leaves)
 {
 	struct words w = { .n = 0 };
@@ -484,7 +493,7 @@ CLUSTER_TEST(test_slot_leaves)
 	}
 	assert_int_equal(redirections, 0);
 	assert_int_equal(a.downs, 4);
-	/* Messages on such a channel are of no interest, and the watch of keys goes on. */
+	/* The nodes ignore messages on the channel of a slot, and go on watching keys. */
 	server_do(&high, "SPUBLISH rqd:slot:{a} hello");
 	server_do(&high, "SET {foo} x");
 	WAIT(changed == 1);
@@ -493,7 +502,7 @@ CLUSTER_TEST(test_slot_leaves)
 	watch_remove(watch, &key);
 }
 
-/* The connection that listens is made again. */
+/* The connection that subscribes to slots is cut: a new one subscribes again. */
 CLUSTER_TEST(test_slot_reconnect)
 {
 	unsigned slot = slot_of("{a}", 3);
@@ -504,7 +513,10 @@ CLUSTER_TEST(test_slot_reconnect)
 	WAIT(figure_of(&high, "ssubscribe", "calls") == 2 && listen_to(&high, "a") == 1);
 	calm_down();
 
-	/* CLUSTERDOWN: asked again by the next probe, and not before. */
+	/*
+	 * Redis answers CLUSTERDOWN: rqd subscribes again with the next probe, not
+	 * before.
+	 */
 	server_int(&high, "CLIENT KILL TYPE pubsub");
 	server_do(&high, "CLUSTER DELSLOTS %u", slot);
 	WAIT(refused_ssubscribes(&high) == 1);
@@ -515,7 +527,7 @@ CLUSTER_TEST(test_slot_reconnect)
 	WAIT(a.is_up && listen_to(&high, "a") == 1);
 	assert_int_equal(refusals, 0);
 
-	/* MOVED: the slot left before. */
+	/* Redis answers MOVED, because the slot has left before the new connection. */
 	server_int(&high, "CLIENT KILL TYPE pubsub");
 	move_a();
 	WAIT(a.is_up && a.env->conn == b.env->conn);
@@ -523,7 +535,10 @@ CLUSTER_TEST(test_slot_reconnect)
 	assert_int_equal(redirections, 0);
 }
 
-/* A route that closes is no slot that leaves; one that is there again at once listens again. */
+/*
+ * A route leaves: rqd unsubscribes, and does not take this for a slot that moves. A route
+ * that joins again at once is subscribed again.
+ */
 CLUSTER_TEST(test_slot_unwanted)
 {
 	struct part c;
@@ -546,7 +561,10 @@ CLUSTER_TEST(test_slot_unwanted)
 	assert_int_equal(redirections, 0);
 }
 
-/* The ACL does not allow it, so it is not asked again; all else goes on. */
+/*
+ * The ACL forbids the channels of slots: rqd does not try again on this connection, and
+ * all else goes on.
+ */
 CLUSTER_TEST(test_slot_denied)
 {
 	WAIT(a.is_up && b.is_up);
@@ -562,13 +580,13 @@ CLUSTER_TEST(test_slot_denied)
 	assert_int_equal(refused_ssubscribes(&high), 1);
 	part_push(&a, "{a}");
 	assert_int_equal(a.replies, 1);
-	/* The next table says that the slot has moved. */
+	/* rqd learns from the next slot table that the slot has moved. */
 	move_a();
 	turn_for(SEC + 100 * MSEC);
 	nodes_probe(nodes);
 	WAIT(a.is_up && a.env->conn == b.env->conn);
 	assert_int_equal(redirections, 0);
-	/* An operator allows it: that is of use for the next connection. */
+	/* An operator permits the channels: the next connection subscribes. */
 	server_do(&high, "ACL SETUSER default allchannels");
 	move_a_to(&high);
 	WAIT(a.is_up && a.env->conn != b.env->conn);
@@ -577,7 +595,10 @@ CLUSTER_TEST(test_slot_denied)
 	assert_int_equal(refusals, 1);
 }
 
-/* Redis before 7.0: the next table says it, as a command would. */
+/*
+ * Redis before 7.0 has no SSUBSCRIBE: rqd learns from the next slot table that a slot has
+ * moved.
+ */
 TEST_WITH(test_slot_unknown, setup_old, teardown)
 {
 	const struct watch *watch;
@@ -598,7 +619,7 @@ TEST_WITH(test_slot_unknown, setup_old, teardown)
 
 static char many_keys[MANY][16];
 
-/* In how many slots they are, with "{a}" and "{b}". */
+/* The number of slots of these keys, of "{a}" and of "{b}". */
 static unsigned
 many_slots(void)
 {
@@ -615,7 +636,10 @@ many_slots(void)
 	return n;
 }
 
-/* Many slots: all are listened to, also after a new connection, and all are heard of. */
+/*
+ * rqd subscribes to the channels of many slots, also with a new connection, and notices
+ * that all of them move.
+ */
 CLUSTER_TEST(test_slots_many)
 {
 	struct part *p = xcalloc(MANY, sizeof(*p));
@@ -648,7 +672,10 @@ CLUSTER_TEST(test_slots_many)
 	free(id);
 }
 
-/* ASK and TRYAGAIN to several keys: later; the other queue goes on. */
+/*
+ * A script with several keys gets ASK or TRYAGAIN: its queue tries again later, and the
+ * other queue goes on.
+ */
 CLUSTER_TEST(test_half_moved)
 {
 	unsigned slot = slot_of("{a}", 3), ups;
@@ -671,8 +698,8 @@ CLUSTER_TEST(test_half_moved)
 }
 
 /*
- * A command or a script with one key follows ASK, while the key has not moved yet, and
- * after it has.
+ * While a slot moves, a command or a script with one key follows ASK, whether its key has
+ * moved or not.
  */
 CLUSTER_TEST(test_ask)
 {
@@ -686,7 +713,10 @@ CLUSTER_TEST(test_ask)
 	assert_int_equal(keys_of_a(&high), 1);
 	assert_int_equal(keys_of_a(&low), 1);
 	assert_int_equal(server_int(&high, "LLEN {a}here"), 2);
-	/* The other node has no script: it gets the text behind another ASKING. */
+	/*
+	 * The other node does not know the script: rqd sends its text, after another
+	 * ASKING.
+	 */
 	server_do(&low, "SCRIPT FLUSH");
 	words_key(&w, "{a}lock", 7);
 	words_add(&w, "token");
@@ -701,8 +731,8 @@ CLUSTER_TEST(test_ask)
 }
 
 /*
- * The node that ASK names hangs, and dies: the command is answered once, unless its owner has
- * cancelled it.
+ * The node that ASK names hangs, and then dies: the command is answered once. If its
+ * owner has cancelled it, it is not answered.
  */
 CLUSTER_TEST(test_ask_lost)
 {
@@ -720,7 +750,10 @@ CLUSTER_TEST(test_ask_lost)
 	assert_int_equal(a.replies, 0);
 }
 
-/* The node that ASK names does not take the slot, or is down: as before. */
+/*
+ * The node that ASK names does not take the slot, or is down: the command is answered
+ * "not sent".
+ */
 CLUSTER_TEST(test_ask_in_vain)
 {
 	unsigned slot = slot_of("{a}", 3);
@@ -740,7 +773,10 @@ CLUSTER_TEST(test_ask_in_vain)
 	assert_int_equal(keys_of_a(&high), 0);
 }
 
-/* The node takes longer to answer than the pause before the next attempt: down, then up. */
+/*
+ * A node answers later than its queue would try again: the queue still gets down() before
+ * up().
+ */
 CLUSTER_TEST(test_slow_to_leave)
 {
 	unsigned slot = slot_of("{a}", 3);
@@ -763,7 +799,7 @@ CLUSTER_TEST(test_slow_to_leave)
 	assert_int_equal(a.ups, a.downs + 1);
 }
 
-/* A node that is down concerns its queues only. */
+/* A node that is down affects only the queues whose slots it has. */
 CLUSTER_TEST(test_down)
 {
 	struct buf causes = BUF_INIT;
@@ -779,13 +815,13 @@ CLUSTER_TEST(test_down)
 	assert_non_null(strstr(buf_str(&causes), seeds[1]));
 	buf_done(&causes);
 	assert_int_equal(b.downs, 0);
-	/* Its slots are in nodes.conf. */
+	/* The server knows its slots from nodes.conf. */
 	server_again(&high);
 	WAIT(a.is_up);
 	assert_int_equal(a.downs, 1);
 }
 
-/* A server without a cluster is no seed. */
+/* A server without cluster support cannot be a seed, and rqd says so. */
 CLUSTER_TEST(test_no_cluster)
 {
 	static const struct nodes_events events = {

@@ -1,6 +1,6 @@
 /*
- * Requests: each is answered once, or not at all after its cancellation, whatever
- * happens to the connection.  And their words.
+ * Requests: each is answered once, or not at all after its cancellation, whatever happens
+ * to the connection. And struct words, which holds the words of a request.
  */
 #include "harness.h"
 
@@ -20,7 +20,7 @@ struct fixture {
 	struct server s;
 	struct request *request;	/* allocated, so that its use after free() shows */
 	struct call call;
-	unsigned again;			/* so often its function sends it again */
+	unsigned again;			/* answered() sends it again so often */
 };
 
 static void
@@ -76,7 +76,7 @@ teardown(void **state)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-/* As an owner does that goes away. */
+/* Cancels and frees the request, as an owner does that goes away. */
 static void
 cancel(struct fixture *f)
 {
@@ -106,7 +106,7 @@ FIXTURE_TEST(test_answered)
 	request_cancel(f->request);
 }
 
-/* From its own answer. */
+/* A request can be sent again from its own callback. */
 FIXTURE_TEST(test_again)
 {
 	struct fixture *f = *state;
@@ -118,7 +118,10 @@ FIXTURE_TEST(test_again)
 	assert_int_equal(f->call.number, 21);
 }
 
-/* It acts, and nobody is told; later ones get their own answers. */
+/*
+ * A cancelled request still acts, and is not answered; later commands get their own
+ * replies.
+ */
 FIXTURE_TEST(test_cancel)
 {
 	struct fixture *f = *state;
@@ -129,13 +132,16 @@ FIXTURE_TEST(test_cancel)
 	cancel(f);
 	conn_words(f->h.conn, call_answered, &later, "GET", "key", NULL);
 	WAIT(&f->h, later.answers == 1);
-	/* The script was not loaded: it has run behind GET. */
+	/* Redis did not know the script: it ran after GET. */
 	WAIT(&f->h, conn_outstanding(f->h.conn) == 0);
 	assert_string_equal(server_do(&f->s, "GET key"), "7");
 	assert_int_equal(f->call.answers, 0);
 }
 
-/* Sent again while it is in flight: both act, and its owner hears of the last one only. */
+/*
+ * A request is sent again while it is in flight: both calls act, and the owner gets only
+ * the reply of the last one.
+ */
 FIXTURE_TEST(test_sent_twice)
 {
 	struct fixture *f = *state;
@@ -150,7 +156,7 @@ FIXTURE_TEST(test_sent_twice)
 	assert_false(request_is_sent(f->request));
 }
 
-/* Not sent, and lost: answered so, unless it was cancelled. */
+/* A request that was not sent, or was lost, is answered so, unless it was cancelled. */
 FIXTURE_TEST(test_no_reply)
 {
 	struct fixture *f = *state;
@@ -170,7 +176,7 @@ FIXTURE_TEST(test_no_reply)
 	assert_int_equal(f->call.answers, 2);
 }
 
-/* The connection goes first. */
+/* The connection is freed before the request is cancelled. */
 FIXTURE_TEST(test_conn_freed)
 {
 	struct fixture *f = *state;
@@ -184,7 +190,10 @@ FIXTURE_TEST(test_conn_freed)
 	cancel(f);
 }
 
-/* By the bulk connection: while it is made, on its way, and answered. */
+/*
+ * A request over the bulk connection can be cancelled while the connection is made, and
+ * when it is up.
+ */
 FIXTURE_TEST(test_bulk)
 {
 	struct fixture *f = *state;
@@ -220,7 +229,10 @@ watch_mode(bool on, const char *why UNUSED, void *arg)
 	*(bool *)arg = on;
 }
 
-/* Of a watched key, with tracking: CLIENT CACHING has no owner to ask. */
+/*
+ * A request of a watched key is cancelled, while tracking is on: the reply to CLIENT
+ * CACHING, which was sent before it, must find no owner either.
+ */
 FIXTURE_TEST(test_watched)
 {
 	struct fixture *f = *state;

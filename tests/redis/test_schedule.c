@@ -7,7 +7,10 @@
 #include "policy/tick.h"
 #include "redis/script.h"
 
-/* Until there is a key "truth" it answers what the real one never does. */
+/*
+ * In place of schedule.lua: until a key "truth" exists it replies what the real script
+ * never does.
+ */
 static const char text[] = "if redis.call('EXISTS', 'truth') == 0 then return {'what', '1'} end\n"
     "return {'new', '1'}";
 

@@ -29,7 +29,7 @@ pending(void)
 	    "return r.err and -1 or r[1]");
 }
 
-/* As number, which the messages here are. */
+/* The payload as a number; all messages of these tests are numbers. */
 static int
 number(const struct message *m)
 {
@@ -39,7 +39,7 @@ number(const struct message *m)
 	return atoi(text);
 }
 
-/* -- the ordinary ----------------------------------------------------------- */
+/* -- deliveries and outcomes ---------------------------------------------- */
 
 QUEUE_TEST(test_outcomes)
 {
@@ -79,7 +79,10 @@ QUEUE_TEST(test_wake_up)
 	assert_true(late / 20 < 500 * MSEC);
 }
 
-/* At the end of the stream nothing is said to Redis, also where the newest entry is gone. */
+/*
+ * At the end of the stream the queue sends nothing to Redis, also if the newest entry was
+ * deleted.
+ */
 QUEUE_TEST(test_idle)
 {
 	long long after;
@@ -99,7 +102,10 @@ QUEUE_TEST(test_idle)
 	assert_int_equal(box.delivered, 0);
 }
 
-/* Other consumers come and go: reading is no news, claiming is. */
+/*
+ * Another consumer claims an entry in flight: the queue reports it as lost, its result is
+ * stale, and the entry stays pending for the other consumer.
+ */
 QUEUE_TEST(test_claimed)
 {
 	box.cfg->lease = unit_time(300 * MSEC);
@@ -113,7 +119,7 @@ QUEUE_TEST(test_claimed)
 	assert_int_equal(pending(), 1);
 }
 
-/* A renewed entry is never idle for long. */
+/* The queue renews entries in flight, so that ticks do not requeue them. */
 QUEUE_TEST(test_renewal)
 {
 	int i;
@@ -180,7 +186,7 @@ QUEUE_TEST(test_no_group)
 	assert_int_equal(box.fetched[FETCH_ERROR], 0);
 }
 
-/* With an entry in flight: after success it is done, after a failure it is delivered again. */
+/* The group disappears while entries are in flight: a failed entry is delivered again. */
 QUEUE_TEST(test_no_group_in_hand)
 {
 	static const char *const ways[] = {
@@ -199,7 +205,10 @@ QUEUE_TEST(test_no_group_in_hand)
 		box_settle(&box, 0, VERDICT_RETRY, true, 0);
 		WAIT(&box, box.n > 0 && number(box.msgs[0]) == (int)(2 * i + 1));
 		assert_int_equal(box.msgs[0]->attempts, 1);
-		/* A destroyed group begins anew, at the beginning. */
+		/*
+		 * The new group begins at the start of the stream, and may deliver old
+		 * entries again.
+		 */
 		box_set_slots(&box, 8);
 		while (box.n > 0 || left_over() > 0) {
 			if (box.n > 0)
@@ -280,7 +289,7 @@ fleet_open(struct box *b, unsigned i)
 	box_start(b, 5);
 }
 
-/* Another consumer takes some, and handles or abandons them. */
+/* Another consumer takes an entry, and acknowledges or abandons it. */
 static void
 foreign(void)
 {
@@ -329,9 +338,9 @@ all_done(void)
 }
 
 /*
- * Daemons, all of one consumer's name, that die with entries in hand, and lose
- * their connections; another consumer that abandons entries; a group that is
- * destroyed.  Every entry is handled, and nothing is left pending.
+ * Daemons with the same consumer name die with entries in flight, and lose their
+ * connections. Another consumer abandons entries, and the group is destroyed. Every entry
+ * is handled, and none is left pending.
  */
 QUEUE_TEST(test_fleet)
 {

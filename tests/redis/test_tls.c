@@ -1,6 +1,6 @@
 /*
- * TLS, against a redis-server whose port speaks nothing else, with certificates made by
- * openssl(1).  If hiredis has no TLS: the clear refusal.
+ * TLS against a redis-server with a TLS port, and certificates made by openssl(1). If
+ * hiredis has no TLS, rqd must say so.
  */
 #include <config.h>
 
@@ -95,7 +95,7 @@ TEST_WITH(test_tls, setup, teardown)
 	assert_int_equal(f->call.answer, CONN_REPLY);
 	assert_int_equal(f->call.error, REPLY_OK);
 	assert_int_equal(f->call.text[5], 'x');
-	/* with a certificate of its own */
+	/* the server demands a certificate of the client */
 	server_do(&f->s, "CONFIG SET tls-auth-clients yes");
 	f->h.opt.tls_cert = f->cert;
 	f->h.opt.tls_key = f->key;
@@ -110,7 +110,7 @@ TEST_WITH(test_tls, setup, teardown)
 	free(big);
 }
 
-/* A good certificate, but of somebody else. */
+/* The certificate is valid, but for another name: the connection is refused. */
 TEST_WITH(test_name, setup, teardown)
 {
 	struct fixture *f = *state;
@@ -119,7 +119,7 @@ TEST_WITH(test_name, setup, teardown)
 
 	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
 	conn_start(f->h.conn);
-	/* hiredis gives the reason only where the server's answer was there at once */
+	/* hiredis knows the reason only if the server's answer came at once */
 	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
 	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
 	    "certificate verify failed");
@@ -145,7 +145,7 @@ TEST_WITH(test_refused, setup, teardown)
 	blocking_fails(f, "cannot be used");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
-	/* hiredis gives the reason only where the server's answer was there at once */
+	/* hiredis knows the reason only if the server's answer came at once */
 	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
 	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
 	    "certificate verify failed");
@@ -154,7 +154,7 @@ TEST_WITH(test_refused, setup, teardown)
 	WAIT_CAUSE(&f->h, "TLS: tls_cert and tls_key go together");
 	f->h.opt.tls_cert = NULL;
 	WAIT(&f->h, f->h.ups == 1);
-	/* no TLS where the server speaks it */
+	/* the client speaks no TLS to a port with TLS */
 	f->h.opt.tls = false;
 	conn_reset(f->h.conn, "again");
 	WAIT(&f->h, f->h.downs > 3 && !conn_is_ready(f->h.conn));

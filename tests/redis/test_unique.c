@@ -63,7 +63,10 @@ QUEUE_TEST(test_when)
 	assert_int_equal(keys(), 0);
 }
 
-/* Enqueued for later costs a look, no pop; many for later are seen by the nearest. */
+/*
+ * An id that is enqueued for later costs a look, and no pop; the queue wakes up for the
+ * earliest id.
+ */
 QUEUE_TEST(test_later)
 {
 	long long before;
@@ -104,7 +107,7 @@ QUEUE_TEST(test_again)
 	assert_string_equal(box.msgs[1]->id, "b");
 	finish(&box, 1, VERDICT_ACK, false, 0, SETTLED_OK);
 	finish(&box, 0, VERDICT_RETRY, true, 100 * SEC, SETTLED_OK);
-	/* Not in a hundred seconds: it was enqueued. */
+	/* It runs now, not in 100 s, because it was enqueued while it ran. */
 	WAIT(&box, box.n == 1);
 	assert_int_equal(box.msgs[0]->attempts, 1);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
@@ -113,7 +116,7 @@ QUEUE_TEST(test_again)
 	assert_int_equal(keys(), 0);
 }
 
-/* Idle, nothing is asked. */
+/* An idle queue calls no scripts. */
 QUEUE_TEST(test_idle)
 {
 	long long before;
@@ -146,7 +149,7 @@ QUEUE_TEST(test_lost_pop)
 	assert_int_equal(keys(), 0);
 }
 
-/* Redis has lost everything while an id ran that then fails: it is rescued. */
+/* Redis loses all data while an id runs, and then the id fails: the queue rescues it. */
 QUEUE_TEST(test_flushed)
 {
 	box_start(&box, 1);
@@ -203,7 +206,10 @@ QUEUE_TEST(test_place)
 	free(other);
 }
 
-/* One timer for the rate; another rate counts at once. */
+/*
+ * While it waits for the rate, the queue calls no scripts; a new rate takes effect at
+ * once.
+ */
 QUEUE_TEST(test_rate)
 {
 	struct queue_config faster;
@@ -285,8 +291,8 @@ check_hands(void)
 }
 
 /*
- * Daemons that die, connections that break, scripts that are forgotten, ids that
- * are enqueued at any time: never one beside itself, and in the end none is left.
+ * Daemons die, connections break, Redis forgets its scripts, and ids are enqueued at any
+ * time. No id runs twice at the same time, and in the end none is left.
  */
 QUEUE_TEST(test_fleet)
 {
@@ -330,7 +336,7 @@ QUEUE_TEST(test_fleet)
 			next = clock_mono() + 300 * MSEC;
 		}
 	}
-	/* Ids that are enqueued now are handled from now on. */
+	/* All ids are enqueued once more, and must be handled. */
 	for (i = 0; i < IDS; i++) {
 		snprintf(id, sizeof(id), "%u", i);
 		enqueue(id, 0);

@@ -146,7 +146,7 @@ arm(struct fixture *f, const char *key)
 	assert_int_equal(c->error, REPLY_OK);
 }
 
-/* Turns as often as it takes for what has been sent to arrive. */
+/* Turns the loop until what was sent has arrived. */
 static void
 quiet(struct fixture *f)
 {
@@ -172,7 +172,7 @@ FIXTURE_TEST(test_push)
 	WAIT(&f->h, a->changes == 2);
 	assert_int_equal(same->changes, 2);
 	assert_int_equal(b->changes, 1);
-	/* once per arming */
+	/* one report per arming */
 	server_int(&f->s, "LPUSH a 2");
 	server_int(&f->s, "LPUSH c 2");
 	quiet(f);
@@ -187,7 +187,7 @@ FIXTURE_TEST(test_push)
 	    "b\xff\r\n", (size_t)4);
 	WAIT(&f->h, b->changes == 3);
 	assert_int_equal(a->changes, 3);
-	/* removed: not told any more */
+	/* a removed key is not reported any more */
 	arm(f, "a");
 	watch_remove(f->w, &a->key);
 	server_int(&f->s, "LPUSH a 3");
@@ -218,7 +218,10 @@ FIXTURE_TEST(test_flushall)
 		assert_int_equal(f->keys[i].changes, 2);
 }
 
-/* Both connections, one after the other, and together. */
+/*
+ * Either connection is cut, or both: the watch reports each key as changed, and can arm
+ * it again.
+ */
 FIXTURE_TEST(test_kill)
 {
 	struct fixture *f = *state;
@@ -244,7 +247,7 @@ FIXTURE_TEST(test_kill)
 		before = a->changes;
 		server_int(&f->s, "CLIENT KILL TYPE pubsub");
 		if (i % 2 == 0) {
-			/* at once: nobody waits for a message that cannot come */
+			/* reported at once, because no invalidation can arrive */
 			WAIT(&f->h, a->changes == before + 1);
 			assert_false(watch_is_on(f->w));
 		} else {
@@ -259,7 +262,7 @@ FIXTURE_TEST(test_kill)
 		server_int(&f->s, "LPUSH a 1");
 		WAIT(&f->h, a->changes == before + 1);
 	}
-	/* so short that nobody needed to be told */
+	/* the watch does not report interruptions that are so short */
 	assert_int_equal(f->ons, 1);
 	assert_int_equal(f->offs, 0);
 }
@@ -283,7 +286,7 @@ FIXTURE_TEST(test_restart)
 	WAIT(&f->h, a->changes == 1);
 }
 
-/* The script is not there any more: armed all the same. */
+/* Redis has forgotten the script: the key is armed all the same. */
 FIXTURE_TEST(test_noscript)
 {
 	struct fixture *f = *state;
@@ -298,7 +301,7 @@ FIXTURE_TEST(test_noscript)
 	WAIT(&f->h, a->changes == 1);
 }
 
-/* Only what is armed is tracked. */
+/* Keys of calls that do not arm are not watched. */
 FIXTURE_TEST(test_optin)
 {
 	struct fixture *f = *state;
@@ -330,9 +333,9 @@ FIXTURE_TEST(test_denied)
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "NOPERM"));
 	assert_false(watch_is_on(f->w));
-	/* scripts are called all the same */
+	/* the watch still calls scripts */
 	arm(f, "a");
-	/* the same refusal is not told again; what is allowed again is used */
+	/* the same refusal is reported once; when tracking is permitted, it begins */
 	conn_reset(f->h.conn, "again");
 	WAIT(&f->h, f->h.ups == 2);
 	quiet(f);
@@ -346,7 +349,7 @@ FIXTURE_TEST(test_denied)
 	WAIT(&f->h, a->changes == 1);
 }
 
-/* The channel of invalidations is not for this user: told, and not tried like mad. */
+/* The ACL forbids the channel of invalidations: the watch reports that, and backs off. */
 FIXTURE_TEST(test_channel_denied)
 {
 	struct fixture *f = *state;
@@ -365,7 +368,7 @@ FIXTURE_TEST(test_channel_denied)
 	assert_int_equal(f->offs, 1);
 }
 
-/* Lost for longer than a moment: told. */
+/* The second connection is lost for longer than a moment: the watch reports that. */
 FIXTURE_TEST(test_second_lost)
 {
 	struct fixture *f = *state;
@@ -387,7 +390,7 @@ FIXTURE_TEST(test_second_lost)
 
 static usec_t ahead;
 
-/* The next probe of its owner's, this much later. */
+/* Puts the clock forward, and probes the watch as its owner does. */
 static void
 probe_later(struct fixture *f, usec_t after)
 {
@@ -396,7 +399,10 @@ probe_later(struct fixture *f, usec_t after)
 	quiet(f);
 }
 
-/* While a script runs for long, Redis refuses nearly all commands: later it is tried again. */
+/*
+ * While a script runs for long, Redis refuses nearly all commands: the watch is off, and
+ * tries again with a later probe.
+ */
 FIXTURE_TEST(test_busy)
 {
 	struct fixture *f = *state;
@@ -443,7 +449,7 @@ FIXTURE_TEST(test_caching_denied)
 	assert_non_null(strstr(f->why, "NOPERM"));
 	arm(f, "a");
 	quiet(f);
-	/* That is for an operator to mend: it is not told on and off. */
+	/* Only an operator can change that: the watch does not go on and off again. */
 	probe_later(f, 2 * HOUR);
 	arm(f, "a");
 	assert_int_equal(f->offs, 1);
@@ -462,7 +468,9 @@ up_and_move(struct harness *h)
 	up(h);
 }
 
-/* The second connection must not watch at another server. */
+/*
+ * The second connection reaches another server than the first one: the watch stays off.
+ */
 FIXTURE_TEST(test_two_servers)
 {
 	struct fixture *f = *state;
@@ -481,7 +489,10 @@ FIXTURE_TEST(test_two_servers)
 	server_stop(&other);
 }
 
-/* The server has dropped the second connection, which does not know it yet. */
+/*
+ * The server has closed the second connection, and the watch does not know it yet: it
+ * must notice, and make another one.
+ */
 FIXTURE_TEST(test_half_open)
 {
 	struct fixture *f = *state;
@@ -549,7 +560,7 @@ FIXTURE_TEST(test_free_in_changed)
 		    (const char *[]){ "a" }, (size_t[]){ 1 });
 	server_do(&f->s, "FLUSHALL");
 	WAIT(&f->h, f->w == NULL);
-	/* what was on its way is answered though the watch is gone */
+	/* calls under way are answered though the watch is freed */
 	WAIT(&f->h, f->calls[4].answers == 1);
 	assert_int_equal(f->keys[0].changes + f->keys[1].changes, 3);
 }
@@ -586,7 +597,10 @@ FIXTURE_TEST(test_probe)
 #define QUEUES	1000
 #define EACH	5		/* keys of a queue */
 
-/* A master fails: the keys of all its slots go to another one, slot by slot. */
+/*
+ * The keys of many slots move to another watch, slot by slot; the watch reports each
+ * moved key as changed.
+ */
 FIXTURE_TEST(test_move)
 {
 	struct fixture *f = *state;
@@ -609,7 +623,7 @@ FIXTURE_TEST(test_move)
 	loop_turn(f->h.loop, 0);
 	for (unsigned i = 0; i < (QUEUES - 1) * EACH; i++)
 		assert_int_equal(k[i].changes, 1);
-	/* The last queue's stay. */
+	/* The last queue's keys have not moved. */
 	watch_note_change(to, names[0], strlen(names[0]));
 	watch_note_change(f->w, names[QUEUES * EACH - 1], strlen(names[QUEUES * EACH - 1]));
 	loop_turn(f->h.loop, 0);
