@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-/* Waits in Redis, without turning the loop. */
+/* Waits until Redis answers the command with this value; does not turn the loop. */
 static void
 wait_redis(const char *command, long long value)
 {
@@ -34,7 +34,7 @@ FIXTURE_TEST(test_lost_pop)
 		assert_int_equal(box.msgs[i]->attempts, 0);
 		assert_int_equal(box.msgs[i]->crashes, 0);
 	}
-	/* With fewer slots than messages found, the rest waits. */
+	/* The two messages that are still in the list follow. */
 	box_ack_until(&box, 7);
 	WAIT(&box, box.settled[SETTLED_OK] == 7);
 	assert_int_equal(keys(), 0);
@@ -56,7 +56,9 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.n, 2);
 	assert_true(i >= 2);
-	/* A message that was not handed out goes back when the queue is closed. */
+	/*
+	 * When the queue is closed, it returns the messages that it has not handed out.
+	 */
 	box_set_slots(&box, 0);
 	queue_close(box.queue);
 	box_turn(&box, 100 * MSEC);
@@ -69,7 +71,10 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
 	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
 }
 
-/* Found and not wanted: after a while others may have it. */
+/*
+ * The reply of a pop is lost, and the engine wants nothing any more. After a while the
+ * queue returns the message, so that other daemons can take it.
+ */
 FIXTURE_TEST(test_lost_pop_unwanted)
 {
 	box.cfg->lease = 900 * MSEC;
@@ -89,8 +94,8 @@ FIXTURE_TEST(test_lost_pop_unwanted)
 }
 
 /*
- * A server that hung finds the old connection's pop and the new one's question
- * in any order.  Either way the message is run soon, and no lease is waited for.
+ * After a hang, Redis may run the old connection's pop after the new connection has asked
+ * what the pop took. In either order the message is delivered before its lease ends.
  */
 FIXTURE_TEST(test_lost_pop_late)
 {
@@ -137,7 +142,7 @@ FIXTURE_TEST(test_lost_settles)
 	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 4"), "0 0 - ", 6);
 }
 
-/* Results are kept while Redis is away. */
+/* The queue keeps results while Redis does not answer. */
 FIXTURE_TEST(test_down)
 {
 	push("{\"id\":1}");
@@ -155,7 +160,10 @@ FIXTURE_TEST(test_down)
 	assert_int_equal(box.msgs[0]->attempts, 1);
 }
 
-/* Others may soon take what looks expired: its own leases come first. */
+/*
+ * After a reconnect the queue renews its leases at once: other daemons may soon requeue
+ * messages whose leases have ended.
+ */
 FIXTURE_TEST(test_renewed_at_once)
 {
 	double before;
@@ -168,10 +176,13 @@ FIXTURE_TEST(test_renewed_at_once)
 	began = clock_mono();
 	box_cut(&box, &server);
 	WAIT(&box, atof(server_do(&server, "ZSCORE ordersBACKUP 1")) > before);
-	assert_true(clock_mono() - began < 9 * SEC);	/* by itself after 10 s */
+	assert_true(clock_mono() - began < 9 * SEC);	/* otherwise it renews after 10 s */
 }
 
-/* A tick whose answer was lost may have counted: it is not counted again. */
+/*
+ * If the reply of a tick is lost, Redis may have added its counters: the queue does not
+ * send them again.
+ */
 FIXTURE_TEST(test_lost_tick)
 {
 	int i;
@@ -192,7 +203,10 @@ FIXTURE_TEST(test_lost_tick)
 	assert_string_equal(server_do(&server, "HGET ordersSTATS timeouts"), "6");
 }
 
-/* The dead letter could not be written, and that answer was lost: there is none to count. */
+/*
+ * Redis cannot write the dead letter, and this reply is lost. The queue learns it on the
+ * next connection, and reports "deferred".
+ */
 FIXTURE_TEST(test_lost_deferred)
 {
 	push("{\"id\":1}");
@@ -207,7 +221,10 @@ FIXTURE_TEST(test_lost_deferred)
 	assert_int_equal(box.last_settled, SETTLED_DEFERRED);
 }
 
-/* A dead letter whose answer was lost, and a message with the same id since. */
+/*
+ * The reply of a dead letter is lost, and another message with the same id is delivered
+ * meanwhile. The queue reports the dead letter as written, and writes it once.
+ */
 FIXTURE_TEST(test_lost_letter)
 {
 	push("{\"id\":1}");
@@ -225,29 +242,43 @@ FIXTURE_TEST(test_lost_letter)
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
 }
 
+enum { STORM = 1500 };
+
+static enum { STORM_WAITS, STORM_RUNS, STORM_ACKED } storm[STORM];
+
+static void
+storm_deliver(struct box *b UNUSED, const struct message *m)
+{
+	unsigned id = (unsigned)atoi(m->id);
+
+	assert_in_range(id, 0, STORM - 1);
+	if (storm[id] != STORM_WAITS)
+		fail_msg("message %u comes again: it %s", id,
+		    storm[id] == STORM_RUNS ? "is in flight" : "was acked");
+	storm[id] = STORM_RUNS;
+}
+
 /*
- * Connections cut at random: every message is acked, none is delivered twice
- * without a failure or a return, because what was in doubt is asked for.
+ * Connections are cut at random: all messages are acked, and none is delivered again unless
+ * it failed or was returned, because the queue asks Redis for what is unknown.
  */
 FIXTURE_TEST(test_storm)
 {
-	enum { N = 1500 };
-	static unsigned char begun[N];
 	unsigned i, acked = 0, expected = 0;
 
-	memset(begun, 0, sizeof(begun));
-	for (i = 0; i < N; i++)
+	memset(storm, 0, sizeof(storm));
+	box.on_deliver = storm_deliver;
+	for (i = 0; i < STORM; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box_start(&box, 40);
-	while (acked < N) {
+	while (acked < STORM) {
 		for (i = (unsigned)unit_below(8); i > 0 && box.n > 0; i--) {
 			unsigned at = (unsigned)unit_below(box.n),
 			    id = (unsigned)atoi(box.msgs[at]->id);
 			bool ack = unit_below(4) != 0, failed = unit_below(2) == 0;
-			assert_in_range(begun[id], 0, 200);
+			storm[id] = ack ? STORM_ACKED : STORM_WAITS;
 			if (ack) {
 				acked++;
-				assert_int_not_equal(begun[id], 255);
 				box_settle(&box, at, VERDICT_ACK, false, 0);
 			} else {
 				box_settle(&box, at, failed ? VERDICT_RETRY : VERDICT_RETURN,
@@ -263,7 +294,6 @@ FIXTURE_TEST(test_storm)
 	WAIT(&box, total_settled(&box) == expected);
 	assert_int_equal(box.settled[SETTLED_OK], expected);
 	assert_int_equal(box.n, 0);
-	assert_int_equal(acked, N);
 	print_message("# %u deliveries, %u connections\n", expected, box.ups);
 	WAIT(&box, server_int(&server,
 	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY") == 0);
