@@ -86,7 +86,7 @@ faults_nothing_left(struct rig *rig, const struct fault_path *p, const char *fau
 	freeReplyObject(r);
 }
 
-/* From now on `few` is who may not use the command. */
+/* Makes the user "few", who may use all commands but this one. */
 static void
 deny(struct rig *rig, const char *command)
 {
@@ -179,7 +179,7 @@ faults_refused_whole(const struct faults *f)
 	}
 }
 
-/* False: the key is there. */
+/* Returns false if the key exists already: it has its own type. */
 static bool
 wrong_type(const struct faults *f, const struct fault_path *p, enum key k, size_t type)
 {

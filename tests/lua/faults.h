@@ -1,6 +1,6 @@
 /*
- * Tests of scripts when a command is denied, or a key has a wrong type: the same
- * questions for each path through the scripts of a kind.
+ * Tests of scripts when Redis denies a command, or a key has a wrong type.  Each kind has
+ * a table of paths through its scripts, and each test goes through all of them.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ struct fault_path {
 	const char	*name;
 	void		(*setup)(void);
 	void		(*run)(void);
-	bool		 finishes;	/* messages in flight are meant to go */
+	bool		 finishes;	/* the path settles messages, which then go */
 };
 
 struct faults {
@@ -21,14 +21,20 @@ struct faults {
 	const char	*const *commands;	/* denied in turn */
 	size_t		 ncommands;
 	enum key	 last;			/* keys up to this one get wrong types */
-	/* Makes Redis empty and calls the path's setup(); the end forgets what that took. */
+	/*
+	 * begin() empties Redis and calls the path's setup(); end() frees what setup()
+	 * took.
+	 */
 	void	(*begin)(const struct fault_path *);
 	void	(*end)(void);
-	/* Fails the test, naming the path and the fault. */
+	/* Fails the test if a message is lost; names the path and the fault. */
 	void	(*nothing_lost)(const struct fault_path *, const char *fault);
-	/* The fault is over, and the call came again: works all off; nothing may be left. */
+	/*
+	 * Called after the fault is over and the call was repeated: works off all
+	 * messages.  Fails the test if a key is left.
+	 */
 	void	(*recover)(const struct fault_path *, const char *fault);
-	/* How many messages are anywhere; NULL: not counted. */
+	/* The number of messages in all places; NULL: not counted. */
 	int	(*copies)(void);
 	/* Whether a call that was refused may have changed something. */
 	bool	(*may_change)(const struct fault_path *, const char *command);
@@ -38,21 +44,25 @@ struct faults {
 
 /* Lets all leases end and all retries fall due. */
 void	faults_expire_all(struct rig *);
-/* Puts all dead letters back by this script. */
+/* Retries all dead letters by this script. */
 void	faults_revive(struct rig *, const char *script, const char *keys);
 /*
- * Delivers and acknowledges messages until there are none and this key is empty; then sweeps
- * what is old.  And fails the test if Redis has any key left.
+ * faults_work_off() delivers and acks messages until there are none and this key is
+ * empty, and then sweeps old fields. faults_nothing_left() fails the test if Redis has
+ * any key left.
  */
 void	faults_work_off(struct rig *, const struct fault_path *, const char *fault, enum key);
 void	faults_nothing_left(struct rig *, const struct fault_path *, const char *fault);
 
-/* Each command denied on each path, twice; at least so many calls must be refused. */
+/*
+ * Denies each command on each path, and makes the call twice.  Redis must refuse more
+ * calls than `least`.
+ */
 void	faults_denied(const struct faults *, int least);
 /*
- * A call that is refused has changed nothing, and its error names the command.  When it
- * comes again, no message becomes two: the third finds what the second found.
+ * A refused call must change nothing, and its error must name the command.  Each call is
+ * made three times, and must not multiply messages.
  */
 void	faults_refused_whole(const struct faults *);
-/* Each absent key with each wrong type, on each path. */
+/* Gives each absent key each wrong type, on each path. */
 void	faults_wrong_types(const struct faults *);

@@ -141,7 +141,7 @@ rig_script(struct rig *r, const char *name, const char *keys, struct words *args
 	if (reply != NULL && reply->type == REDIS_REPLY_ERROR &&
 	    strncmp(reply->str, "NOSCRIPT", 8) == 0) {
 		freeReplyObject(reply);
-		/* Redis says whether the sum is that of the text. */
+		/* Redis checks that the script's SHA-1 is that of its text. */
 		reply = redisCommand(r->c, "SCRIPT LOAD %b", s->text, s->len);
 		if (reply->type == REDIS_REPLY_STRING)
 			assert_string_equal(reply->str, s->sha);
@@ -194,7 +194,7 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 	}
 }
 
-/* The words of kind "stream" that every script of it is given. */
+/* Adds the words that all scripts of kind "stream" get. */
 static void
 rig_add_group(const struct rig *r, struct words *w, bool consumer)
 {
@@ -461,7 +461,7 @@ rig_fall_due(struct rig *r, const char *tag, size_t len)
 	rig_do(r, "ZADD %s XX 1000 %b", rig_key(r, KEY_RETRY), tag, len);
 }
 
-/* -- the book --------------------------------------------------------------- */
+/* -- places of messages --------------------------------------------------- */
 
 static bool
 same(const redisReply *r, const char *payload, size_t len)
@@ -469,7 +469,7 @@ same(const redisReply *r, const char *payload, size_t len)
 	return r->type == REDIS_REPLY_STRING && r->len == len && memcmp(r->str, payload, len) == 0;
 }
 
-/* All payloads that will be delivered, and those of dead letters. */
+/* Returns all payloads that will be delivered, and those of dead letters. */
 static const char places[] =
     "local live, dead, call = {}, {}, redis.call\n"
     "local function tagged(t) return call('ZSCORE', KEYS[4], t) or call('ZSCORE', KEYS[5], t) end\n"
@@ -552,7 +552,10 @@ rig_digest(struct rig *r, char digest[48])
 	freeReplyObject(reply);
 }
 
-/* Fields that are in no zset or in both, and members that lack a field. */
+/*
+ * Returns fields whose tag is in neither zset or in both, and keys with fewer fields than
+ * tags.
+ */
 static const char strays[] =
     "local bad = {}\n"
     "for k = 1, 2 do\n"

@@ -20,7 +20,6 @@ empty_redis(void **state UNUSED)
 
 #define SCRIPT_TEST(name)	TEST_WITH(name, empty_redis, NULL)
 
-/* Pushes to a list. */
 static inline void
 push(const char *payload)
 {

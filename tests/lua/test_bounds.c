@@ -1,6 +1,6 @@
 /*
- * The time for which each script blocks Redis with the worst contents of its keys.  The
- * best of a few runs decides.  Prints the times.
+ * How long each script blocks Redis with the worst contents of its keys.  The best of
+ * several runs must be below LIMIT.  Prints the times.
  */
 #include "rig.h"
 
@@ -9,8 +9,8 @@
 #include "redis/script.h"
 
 #define LIMIT	20000		/* microseconds */
-#define RUNS	8		/* so many where the best is not far below the limit */
-#define RUNS_MAX	30	/* while the best is above it */
+#define RUNS	8		/* runs, if the best is near the limit */
+#define RUNS_MAX	30	/* runs, if the best is above it */
 
 static struct rig	rig;
 
@@ -18,34 +18,40 @@ struct row {
 	const char	*name;
 	const char	*setup;		/* Lua; the keys have the names of the scripts */
 	const char	*script, *keys;
-	const char	*words;		/* ARGV and blanks; "" is an empty one, @9 nine x */
-	int		 many;		/* so many times ... */
-	const char	*each;		/* ... these words follow, with %d */
+	const char	*words;		/* ARGV, separated by blanks; "" is empty, @9 nine x */
+	int		 many;		/* number of repetitions ... */
+	const char	*each;		/* ... of these words, with %d */
 };
 #define ROW(name, setup, ...)	{ name, setup, __VA_ARGS__, 0, NULL }
 #define MANY(name, setup, ...)	{ name, setup, __VA_ARGS__ }
 
 /*
- * A script that does something with each of N entries takes longer than LIMIT: to free
- * one, the least that Redis can do, takes it 0.25 us.
+ * With N entries a script that visits each of them takes longer than LIMIT: even to free
+ * an entry, the least that Redis can do, takes 0.25 us.
  */
 static const char prelude[] =
     "local Q, B, C, R, D, L, P, S, X, K, T = unpack(KEYS)\n"
     "local call, N = redis.call, 100000\n"
     "local now = tonumber(call('TIME')[1])\n"
-    /* string.rep() goes byte by byte. */
+    /* Doubles the string, because string.rep() copies byte by byte. */
     "local function rep(s, n) if n < 64 then return string.rep(s, n) end\n"
     "  local half = rep(s, math.floor(n / 2)) return half .. half .. string.rep(s, n % 2) end\n"
     "local MIB, ONES = rep('x', 1048576), rep('1', 1048576)\n"
     "local odd = {'inf', '-inf', '-5', '1e308', tostring(now * 1000), '1000', '1e10', "
     "'15000000000',\n"
     "  tostring(now + 50), '1e11', tostring(now - 1000)}\n"
-    /* COMMAND key, with what f gives for 1 to n; many in one call, where they are small. */
+    /*
+     * Calls COMMAND key with the words that f returns for 1 to n.  Small words go together
+     * in one call.
+     */
     "local function fill(command, key, n, f) local w, bytes = {command, key}, 0 for i = 1, n do\n"
     "  local a, b = f(i) w[#w + 1] = a w[#w + 1] = b bytes = bytes + #a + #(b or '')\n"
     "  if #w > 2000 or bytes > 100000 or i == n then\n"
     "    call(unpack(w)) w, bytes = {command, key}, 0 end end end\n"
-    /* The same; name says what it makes: database 1 keeps it, and later rows copy that. */
+    /*
+     * The same.  If there is a name, database 1 keeps the key under it, and later rows
+     * copy it.
+     */
     "local function many(command, key, n, f, name)\n"
     "  if not name then return fill(command, key, n, f) end\n"
     "  name = command .. n .. name call('SELECT', 1)\n"
@@ -81,7 +87,7 @@ static const char prelude[] =
     "'reason', 'exit'}\n"
     "  for k = 1, nf do w[#w + 1] = 'f' .. k w[#w + 1] = 'v' end call(unpack(w)) end end\n"
     "local function group() call('XGROUP', 'CREATE', Q, 'rqd', '0', 'MKSTREAM') end\n"
-    /* A stream that f makes, once, too. */
+    /* Makes a stream by f, once, in the same way. */
     "local function once(name, f) call('SELECT', 1) if call('EXISTS', name) == 0 then f(name) end\n"
     "  assert(call('COPY', name, Q, 'DB', 0) == 1) call('SELECT', 0) end\n"
     "local function entries(key, n)\n"
@@ -523,7 +529,7 @@ static const struct row rows[] = {
 	    "stream_depth", "Q", "rqd"),
 };
 
-/* Borrowed by the words. */
+/* The words keep a pointer to this text. */
 static const char *
 many_x(void)
 {
@@ -569,7 +575,10 @@ set_up(const char *lua)
 	free(text);
 }
 
-/* On a machine whose memory is busy a script takes more time of its processor, too. */
+/*
+ * Repeats slow measurements: if other programs use the memory, a script takes more
+ * processor time, too.
+ */
 static bool
 once_more(int run, long long best)
 {
@@ -627,8 +636,9 @@ TEST(test_bounds)
 /* -- entries of many fields ------------------------------------------------------ */
 
 /*
- * Redis reads an entry whole, and a script cannot ask how many fields it has.  So
- * the time for one of very many is Redis' own; up to FIELDS it is within the limit.
+ * Redis reads an entry as a whole, and a script cannot ask how many fields it has.  A
+ * script cannot shorten the time for an entry of many fields; with FIELDS it must be
+ * within the limit.
  */
 #define FIELDS	10000
 

@@ -1,6 +1,6 @@
 /*
- * The scripts of rqctl cancel: every place of a message, and every order of the cancel
- * and of its owner's calls.  test_model.c mixes them at random.
+ * The scripts of rqctl cancel: for a message in each place, and in each order of the
+ * cancel and of its owner's calls. test_model.c mixes them at random.
  */
 #include "rig.h"
 
@@ -64,7 +64,7 @@ cancel(const char *mode, const struct popped *p)
 	return rig_cancel(&rig, mode, p->tag, p->taglen);
 }
 
-/* Nothing is left of it; letters: how many. */
+/* Checks that nothing is left of the message, and that there are so many letters. */
 static void
 check_gone(int letters)
 {
@@ -78,7 +78,7 @@ check_gone(int letters)
 		assert_int_equal(rig_int(&rig, "XLEN %s", rig_key(&rig, KEY_QUEUE)), 1);
 }
 
-/* rig_cancel() says who. */
+/* The answers of settle; rig_cancel() gives the name. */
 #define DROPPED	"cancelled by me@host"
 #define BURIED	"cancelled dead by me@host"
 
@@ -110,7 +110,10 @@ settle_marked(const struct order *o, bool expired, bool renewed)
 	rig_popped_done(&p, 1);
 }
 
-/* cancel, then the owner's settle; also after an expiry, also after a renewal. */
+/*
+ * The message is cancelled, and then its owner settles it; also after its lease has
+ * ended, also after a renewal.
+ */
 static void
 check_settles(void)
 {
@@ -125,7 +128,10 @@ check_settles(void)
 	}
 }
 
-/* cancel and expire in both orders; the pop keeps the mark, and so does the next one. */
+/*
+ * A message is cancelled before or after its lease ends: the next pop, and the one after
+ * it, get the mark.
+ */
 static void
 check_pops(void)
 {
@@ -144,7 +150,7 @@ check_pops(void)
 		assert_int_equal(pop(&again), 1);
 		assert_string_equal(again.mark, modes[k / 2]);
 		assert_int_equal(again.crashes, 1);
-		/* The first owner comes too late, as ever. */
+		/* The first owner's calls have no effect. */
 		assert_int_equal(rig_renew(&rig, &p), 0);
 		assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held");
 		expire(&again);
@@ -160,7 +166,10 @@ check_pops(void)
 	}
 }
 
-/* A letter that cannot be written waits, and is not delivered again. */
+/*
+ * The dead letter of a cancelled message cannot be written: the message waits, and keeps
+ * its mark.
+ */
 static void
 check_deferred(void)
 {
@@ -175,7 +184,7 @@ check_deferred(void)
 	assert_int_equal(pop(&again), 1);
 	assert_string_equal(again.mark, "dead");
 	assert_int_equal(again.crashes, 0);
-	/* So it does where the handler's own letter is refused. */
+	/* The same, if the handler itself wants a dead letter. */
 	answer = rig_settle(&rig, "dead", &again, "1");
 	assert_memory_equal(answer, "deferred", 8);
 	rig_fall_due(&rig, p.tag, p.taglen);
@@ -188,7 +197,7 @@ check_deferred(void)
 	rig_popped_done(&third, 1);
 }
 
-/* A pop whose reply was lost finds it again, with its mark. */
+/* `mine` finds the message of a pop whose reply was lost, with its mark. */
 static void
 check_mine(void)
 {
@@ -239,7 +248,10 @@ TEST(test_stream)
 	rig.consumer = NULL;
 }
 
-/* Of kind "unique": what was enqueued again is another message, and runs. */
+/*
+ * Kind "unique": an id that is enqueued again after the cancel is another message, and
+ * runs.
+ */
 FIXTURE_TEST(test_enqueued_again)
 {
 	struct popped p, again, next;
@@ -271,7 +283,7 @@ FIXTURE_TEST(test_enqueued_again)
 	rig.unique = false;
 }
 
-/* The mode of the later one counts. */
+/* If a message is cancelled twice, the later mode counts. */
 FIXTURE_TEST(test_twice)
 {
 	struct popped p = in_flight();
@@ -286,7 +298,7 @@ FIXTURE_TEST(test_twice)
 	rig_popped_done(&p, 1);
 }
 
-/* A retry, due or not; one that push delayed; one that is nowhere. */
+/* A waiting retry, due or not, can be cancelled; after that its tag is unknown. */
 FIXTURE_TEST(test_waiting)
 {
 	struct popped p;
@@ -304,7 +316,10 @@ FIXTURE_TEST(test_waiting)
 	}
 }
 
-/* Another consumer's, by the published convention; and one without a payload. */
+/*
+ * A delivery of a foreign consumer cannot be cancelled.  A message without a payload is
+ * dropped, not written as a dead letter.
+ */
 FIXTURE_TEST(test_foreign)
 {
 	char before[48], after[48];
@@ -323,7 +338,10 @@ FIXTURE_TEST(test_foreign)
 	rig_popped_done(&p, 1);
 }
 
-/* A foreign consumer has put it back: it is no longer ours to cancel. */
+/*
+ * A foreign consumer has put a cancelled message back: its owner's calls find it taken,
+ * and the tag is unknown.
+ */
 FIXTURE_TEST(test_taken)
 {
 	struct popped p = in_flight();
@@ -336,7 +354,7 @@ FIXTURE_TEST(test_taken)
 	rig_popped_done(&p, 1);
 }
 
-/* body, bury, drop_retries, and the sweep see through the mark. */
+/* body and drop_retries work with a message that has a mark. */
 FIXTURE_TEST(test_others)
 {
 	struct popped p = in_flight();
@@ -391,7 +409,7 @@ FIXTURE_TEST(test_list)
 	rig_do(&rig, "LPUSH %s a b a c d a", rig_key(&rig, KEY_QUEUE));
 	assert_string_equal(cancel_waiting("Q", "list", "look", "10", "a"), "ok");
 	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 6);
-	/* The one that comes next. */
+	/* Of equal messages the one that rqd would pop next is cancelled. */
 	assert_string_equal(cancel_waiting("Q", "list", "drop", "1", "a"), "ok");
 	assert_string_equal(cancel_waiting("Q", "list", "drop", "1", "a"), "gone");
 	assert_string_equal(cancel_waiting("Q", "list", "dead", "2", "a"), "ok");

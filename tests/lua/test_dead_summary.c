@@ -1,6 +1,6 @@
 /*
- * dead_summary: letters by reason and the newest one, also of letters that others have
- * written.
+ * dead_summary: the number of dead letters by reason, and the newest one; also for
+ * letters that other programs have written.
  */
 #include "script_test.h"
 
@@ -64,7 +64,7 @@ SCRIPT_TEST(test_reasons)
 	freeReplyObject(r);
 }
 
-/* No more letters, bytes and reasons than asked for. */
+/* The script looks at no more letters, bytes and reasons than it was told to. */
 SCRIPT_TEST(test_limits)
 {
 	redisReply *r;
@@ -79,7 +79,10 @@ SCRIPT_TEST(test_limits)
 	assert_reason(r, 2, "r18", 1, "18-1");
 	assert_reason(r, 3, "others", 7, "17-1");
 	freeReplyObject(r);
-	/* One letter is always looked at, and only one more than fits. */
+	/*
+	 * The script always looks at one letter, and stops at the first that exceeds the
+	 * bytes.
+	 */
 	r = summary("10", "1", "2000", "3");
 	assert_int_equal(r->element[1]->integer, 1);
 	freeReplyObject(r);

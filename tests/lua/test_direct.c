@@ -1,7 +1,6 @@
 /*
- * The scripts of the kinds that keep nothing: list_pop, expired_push, look, count.
- * They run normally, with each command denied in turn, with keys of wrong types, and at
- * maxmemory.
+ * The scripts of the kinds without leases: list_pop, expired_push, look, count.  They run
+ * normally, with each command denied in turn, with keys of wrong types, and at maxmemory.
  */
 #include "rig.h"
 
@@ -66,10 +65,13 @@ TEST(test_pop)
 	rig_do(&rig, "LPUSH q a bb ccc dddd eeeee");
 	check_pop(pop("right", 2, 1000, 1000, "0"), "ok", 3, "a.bb.");
 	check_pop(pop("left", 1, 1000, 1000, "0"), "ok", 2, "eeeee.");
-	/* The bound of bytes is passed by one message at most; one is always taken. */
+	/* One message may exceed the bound of bytes, so that a pop always takes one. */
 	check_pop(pop("right", 9, 1, 1000, "0"), "ok", 1, "ccc.");
 	check_pop(pop("right", 9, 1000, 2, "0"), "ok", 0, "(4)");
-	/* Messages that are not sent count as well, because Redis has the work with them. */
+	/*
+	 * Messages that are too large to send count as well, because Redis reads them all
+	 * the same.
+	 */
 	rig_do(&rig, "LPUSH q aaa bbb");
 	check_pop(pop("right", 9, 3, 2, "0"), "ok", 1, "(3)");
 	rig_do(&rig, "DEL q");
@@ -87,7 +89,7 @@ TEST(test_pop)
 	rig_do(&rig, "CONFIG SET maxmemory 0");
 }
 
-/* An error takes nothing. */
+/* A pop that fails takes nothing. */
 TEST(test_pop_denied)
 {
 	static const char *const commands[] = { "llen", "exists", "rpop", "time" };
@@ -109,7 +111,7 @@ TEST(test_pop_denied)
 	r = pop("right", 9, 1000, 1000, "0");
 	assert_non_null(strstr(r->str, "WRONGTYPE"));
 	freeReplyObject(r);
-	/* QPAUSED of any type pauses. */
+	/* QPAUSED pauses, whatever its type. */
 	rig_do(&rig, "FLUSHALL");
 	rig_do(&rig, "LPUSH q a");
 	rig_do(&rig, "LPUSH qPAUSED a");
@@ -120,7 +122,7 @@ TEST(test_pop_denied)
 
 /* -- expired_push --------------------------------------------------------------- */
 
-/* Two names in one call: what it returns, or -1. */
+/* Pushes two names in one call.  Returns the script's answer, or -1. */
 static long long
 push(const char *a, const char *b)
 {
@@ -145,12 +147,15 @@ TEST(test_push)
 	rig_do(&rig, "CONFIG SET maxmemory 1");
 	assert_int_equal(push("a", "b"), 1);
 	rig_do(&rig, "CONFIG SET maxmemory 0");
-	/* A lock of any type is one. */
+	/* A lock counts, whatever its type. */
 	rig_do(&rig, "LPUSH Lock:q:x 1");
 	assert_int_equal(push("x", "x"), 0);
 }
 
-/* A name is pushed, or nobody is kept from pushing it. */
+/*
+ * If Redis refuses the call, it pushes no name and leaves no lock, so that the names can
+ * be pushed later.
+ */
 TEST(test_push_faults)
 {
 	static const char *const commands[] = {
@@ -174,7 +179,7 @@ TEST(test_push_faults)
 		rig_connect(&rig, "");
 		in_list = denied ? rig_int(&rig, "LLEN q") : 0;
 		locks = rig_int(&rig, "EXISTS Lock:q:a Lock:q:b");
-		/* Refused as a whole: no name is pushed again and again. */
+		/* Neither name was pushed, and neither is locked. */
 		assert_int_equal(in_list, 0);
 		assert_int_equal(locks, 0);
 		rig_do(&rig, "DEL q qBACKUP");
@@ -206,7 +211,7 @@ TEST(test_look)
 	assert_int_equal(rig_int(&rig, "EVAL %s 2 qPAUSED q", text("look")), -1);
 }
 
-/* Never an error: totals decide nothing. */
+/* Faulty counters cause no error, because nothing depends on them. */
 TEST(test_count)
 {
 	rig_do(&rig, "FLUSHALL");

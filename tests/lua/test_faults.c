@@ -21,7 +21,7 @@ produce(const char *payload)
 		rig_do(&rig, "LPUSH %s %s", rig_key(&rig, KEY_QUEUE), payload);
 }
 
-/* Another consumer of the group gets all that is new; nothing is pending for it then. */
+/* Another consumer of the group reads all new entries.  They are pending for it then. */
 static void
 read_as_other(void)
 {
@@ -258,7 +258,7 @@ rescues_dead(void)
 	rescues_as("dead");
 }
 
-/* rqctl's: of what waits for a retry, and of dead letters. */
+/* Calls of rqctl on retries and dead letters. */
 
 static void
 buries(void)
@@ -414,7 +414,7 @@ copies(void)
 	return all;
 }
 
-/* A settle that is refused is sent again and again: no letter each time. */
+/* A settle that is refused comes again: it must not write a letter each time. */
 static void
 one_letter_each(const struct fault_path *p, const char *fault)
 {
@@ -427,7 +427,7 @@ one_letter_each(const struct fault_path *p, const char *fault)
 		fail_msg("%s, %s: %lld letters of %d messages", p->name, fault, letters, nhad);
 }
 
-/* Duplicates are allowed, holes are not. */
+/* A message may be there twice, but must not be missing. */
 static void
 nothing_lost(const struct fault_path *p, const char *fault)
 {
@@ -443,7 +443,7 @@ nothing_lost(const struct fault_path *p, const char *fault)
 	one_letter_each(p, fault);
 }
 
-/* Nobody has anything pending of the stream, and nothing of it is unread. */
+/* Checks that no entry is pending or unread, and deletes the stream. */
 static void
 remove_stream(const struct fault_path *p, const char *fault)
 {
@@ -494,7 +494,7 @@ static const char *const commands[] = {
 	"xack", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
 };
 
-/* Of several results some may be done. */
+/* Of several results in a call some may be done. */
 static bool
 may_change(const struct fault_path *p UNUSED, const char *command UNUSED)
 {
@@ -550,7 +550,7 @@ drain(void)
 		assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
 }
 
-/* A full Redis refuses producers, and never the scripts that make room. */
+/* At maxmemory Redis refuses producers, but never the scripts that free memory. */
 TEST(test_maxmemory)
 {
 	redisReply *r;

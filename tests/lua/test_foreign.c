@@ -1,19 +1,20 @@
 /*
- * The scripts of kind "ack" beside a consumer that follows the published convention
- * (doc/keys.md), steps at random: nothing is lost, whichever of them consumes.
+ * The scripts of kind "ack" beside a foreign consumer, which follows the published
+ * convention (doc/keys.md).  In random steps no message is lost, whichever of the two
+ * takes it.
  */
 #define RIG_KEY "{orders}"
 #include "script_test.h"
 
 #define KNOWN_MAX	4096
 
-static struct popped	known[KNOWN_MAX];	/* deliveries of the past, ours or not any more */
+static struct popped	known[KNOWN_MAX];	/* deliveries, also of long ago */
 static size_t		nknown;
 static unsigned		calls;
 
 #define MESSAGES	1000
 
-static bool	done[MESSAGES + 1];	/* acked by someone, or a dead letter */
+static bool	done[MESSAGES + 1];	/* acked by either, or a dead letter */
 static char	foreign[64][16];	/* ids that the foreign consumer has popped */
 static size_t	nforeign;
 
@@ -86,7 +87,9 @@ rqd_settle(void)
 	assert_non_null(answer);
 	if (strcmp(answer, "ok") == 0 && (op == ops[0] || op == ops[3]))
 		done[atoi(p.tag)] = true;
-	/* An acked message that a foreign consumer has put back is done, and runs again. */
+	/*
+	 * A foreign consumer has put back an acked message: it is done, and runs again.
+	 */
 	if (strcmp(answer, "taken") == 0 && op == ops[0])
 		done[atoi(p.tag)] = true;
 	rig_popped_done(&p, 1);
@@ -167,7 +170,7 @@ TEST(test_shared)
 		if (++steps % 50 == 0)
 			nothing_lost(n);
 	}
-	/* Everyone dies; one daemon comes back and works off what there is. */
+	/* Both die; then one rqd works off all messages. */
 	rig_popped_done(known, (int)nknown);
 	nknown = 0;
 	for (i = 0; i < 3; i++) {
@@ -195,7 +198,7 @@ TEST(test_shared)
 	for (i = 1; i <= n; i++)
 		assert_true(done[i]);
 	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 0);
-	/* Old fields of QDELIVERY are swept; lease 0: all are old. */
+	/* The tick sweeps old fields of QDELIVERY; with a lease of 0 all are old. */
 	for (int round = 0; round < 2; round++) {
 		for (i = 0, strcpy(t.cursor, "0"); i == 0 || strcmp(t.cursor, "0") != 0; i++)
 			rig_tick(&rig, 0, 0, false, 0, 250, 1048576, 0, t.cursor, &t);

@@ -43,7 +43,9 @@ begin(int n)
 	take(n);
 }
 
-/* The messages of the ith delivery: two for each list, but for the second one of `only`. */
+/*
+ * Adds the messages of the ith delivery: two for each list, or only for the list `only`.
+ */
 static void
 add_pushes(struct words *w, int i, const char *only)
 {
@@ -82,7 +84,10 @@ add_one(struct words *w, int i, const char *only)
 	add_pushes(w, i, only);
 }
 
-/* The answer to the ith delivery alone; an error's text with "ERR " in front. */
+/*
+ * Hands over the ith delivery alone, and returns the answer; on an error "ERR " and its
+ * text.
+ */
 static const char *
 hand_over_to(int i, const char *only)
 {
@@ -124,7 +129,9 @@ expect_item(int from_right, const char *payload)
 	freeReplyObject(r);
 }
 
-/* Nothing but the lists, and what Redis knows of pops, is there. */
+/*
+ * Fails the test if Redis has more than the lists and the records of pops; deletes those.
+ */
 static void
 expect_clean(void)
 {
@@ -193,7 +200,10 @@ KINDS_TEST(test_once)
 	expect_clean();
 }
 
-/* Also from QRETRY, where the tick has put it: nobody else has it yet. */
+/*
+ * The lease has ended, and a tick has put the message into QRETRY: its first owner can
+ * still hand over, because nobody else has it.
+ */
 KINDS_TEST(test_expired)
 {
 	struct ticked t = { .scan = "" };
@@ -210,7 +220,10 @@ KINDS_TEST(test_expired)
 	expect_clean();
 }
 
-/* Another delivery has begun, or has ended; Redis has lost it: nothing is pushed. */
+/*
+ * Nothing is pushed if another delivery has begun or ended, or if Redis has lost the
+ * message.
+ */
 KINDS_TEST(test_not_ours)
 {
 	struct ticked t = { .scan = "" };
@@ -238,7 +251,7 @@ KINDS_TEST(test_not_ours)
 	expect_lists(0, 0);
 }
 
-/* A foreign consumer has it: what is left of it goes, and nothing is pushed. */
+/* A foreign consumer has the message: nothing is pushed. */
 KINDS_TEST(test_taken)
 {
 	begin(1);
@@ -250,7 +263,7 @@ KINDS_TEST(test_taken)
 	expect_lists(0, 0);
 }
 
-/* More than one step of the script: each of 70 for itself, one of them another one's. */
+/* One call with 70 deliveries settles each of them separately; one is done already. */
 KINDS_TEST(test_many)
 {
 	struct words w = { 0 };
@@ -273,7 +286,7 @@ KINDS_TEST(test_many)
 	expect_clean();
 }
 
-/* As many as unpack() never takes at once, within 20 ms when nobody else has the processor. */
+/* 10,000 messages, more than unpack() can return at once, take less than 20 ms. */
 KINDS_TEST(test_ten_thousand)
 {
 	long long best = 1000000, since, took;
@@ -311,8 +324,8 @@ static const char *const commands[] = {
 };
 
 /*
- * Each command denied in turn: either all has happened or nothing has.  Then it is permitted,
- * the result is sent again, and all has happened once.
+ * With each command denied, either everything has happened or nothing.  When the command
+ * is permitted and the result is sent again, all has happened once.
  */
 KINDS_TEST(test_denied)
 {
@@ -322,7 +335,7 @@ KINDS_TEST(test_denied)
 
 	for (k = 0; k < ARRAY_LEN(commands); k++) {
 		begin(1);
-		if (rig.unique)	/* enqueued while it runs: the end of the run puts it back */
+		if (rig.unique)	/* enqueued while it runs: settle makes it due again */
 			rig_do(&rig, "ZADD %s 15000000000 m0", rig_key(&rig, KEY_QUEUE));
 		rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
 		rig_connect(&rig, "few");
@@ -351,7 +364,10 @@ KINDS_TEST(test_denied)
 	assert_true(refused >= 8);
 }
 
-/* The user may not touch one of the lists: the call is refused, the other list stays empty. */
+/*
+ * The user may not access one of the lists: the call is refused, and the other list stays
+ * empty.
+ */
 KINDS_TEST(test_denied_key)
 {
 	begin(1);
@@ -365,7 +381,10 @@ KINDS_TEST(test_denied_key)
 	expect_clean();
 }
 
-/* One list is no list: its deliveries wait, and the others of the call do not. */
+/*
+ * One target is not a list: deliveries with messages for it wait, and others in the call
+ * do not.
+ */
 KINDS_TEST(test_wrong_target)
 {
 	struct words w = { 0 };
@@ -430,7 +449,10 @@ KINDS_TEST(test_wrong_types)
 	}
 }
 
-/* A full Redis refuses it before anything has changed; acks without pushes go on. */
+/*
+ * At maxmemory Redis refuses the call before anything has changed; acks without messages
+ * go on.
+ */
 KINDS_TEST(test_maxmemory)
 {
 	char was[48], is[48];

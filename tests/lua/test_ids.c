@@ -1,5 +1,5 @@
 /*
- * The id in a payload: pop.lua and message_id() find the same, in a table of odd
+ * The id in a payload: pop.lua and message_id() must find the same, in a table of odd
  * payloads and in random JSON, some of it broken.
  */
 #include "script_test.h"
@@ -9,7 +9,7 @@
 
 static unsigned		calls;
 
-/* The id that the pop gives; "" where it has to make one up. */
+/* Copies the id that the pop finds; "" if it finds none. */
 static void
 lua_id(const char *payload, size_t len, char *id)
 {
@@ -94,7 +94,7 @@ TEST(test_table)
 		S("{\"id\":7/*c*/}", ""), S("{\"id\":7\f}", ""), S("{\"id\":\v7}", ""),
 		S("{\"id\"\v:7}", ""), S("{\"id\":7\v,\"x\":1}", ""),
 		S("{\"id\":\"~x.1.1\"}", "~x.1.1"), S("{\"id\":\"a#b\"}", "a#b"),
-		/* Not at the beginning: the last one, decoded. */
+		/* Not at the beginning: the last "id" counts, decoded. */
 		S("{\"x\":0,\"id\":1,\"id\":2}", "2"), S("{\"x\":0,\"id\":1,\"id\":\"b\"}", "b"),
 		S("{\"x\":0,\"id\":\"a\",\"id\":3}", "3"), S("{\"x\":0,\"id\":1,\"id\":null}", ""),
 		S("{\"x\":0,\"id\":1,\"\\u0069d\":2}", "2"), S("{\"x\":0,\"id\":1,\"id\":1.0}", ""),
@@ -107,7 +107,7 @@ TEST(test_table)
 		S("{\"x\\\"id\":5,\"id\":6,\"y\":{\"id\":7}}", "6"),
 		S("{\"\":\"\\\\u0069d\",\"id\":\"\\\\u0069d\"}", "\\u0069d"),
 		S("{\"x\":\"\\\"\\u0069d\",\"id\":6}", "6"),
-		/* The first is no id: what cjson sees. */
+		/* The first "id" is not valid: the one counts that cjson finds. */
 		S("{\"id\":1.0,\"id\":2}", "2"), S("{\"id\":\"\",\"id\":2}", "2"),
 		S("{\"id\":\"a\\n\",\"id\":\"b\"}", "b"), S("{\"id\":7 8,\"id\":9}", ""),
 		/* Blanks at the beginning. */

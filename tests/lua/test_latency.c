@@ -1,14 +1,14 @@
 /*
- * Latency as scripts report it: overdue.lua; the counts of pops, and the findings of
- * ticks, for the curve of arrivals.
+ * What scripts report for latencies and the curve of arrivals: overdue.lua, and the
+ * counts in the replies of pops and ticks.
  */
 #include "script_test.h"
 
 /* -- overdue ------------------------------------------------------------------ */
 
-#define FAR	1000	/* seconds; Redis' clock goes on between two calls */
+#define FAR	1000	/* seconds, so many that the time between two calls does not matter */
 
-/* Adds a member that is due so long ago; unit: 1, or 1000 for milliseconds. */
+/* Adds a member that was due `ago` seconds ago; unit: 1, or 1000 for milliseconds. */
 static void
 add(enum key key, double ago, double unit)
 {
@@ -61,13 +61,13 @@ SCRIPT_TEST(test_overdue_ids)
 {
 	add(KEY_QUEUE, FAR, 1000);
 	add(KEY_QUEUE, -FAR, 1);
-	/* Put off while they run. */
+	/* An id that was put off because it runs. */
 	rig_do(&rig, "ZADD orders %f away", 1e10 + rig_now(&rig) - 9 * FAR);
 	assert_overdue("ids", FAR, 0);
 	assert_overdue("list", 0, 0);
 }
 
-/* 0 and -inf say "now", and not since when. */
+/* The scores 0 and -inf mean "now", but not since when. */
 SCRIPT_TEST(test_overdue_without_time)
 {
 	rig_do(&rig, "ZADD orders 0 a -inf b");
@@ -94,7 +94,7 @@ SCRIPT_TEST(test_overdue_stream)
 	assert_overdue("stream", 0, 1);
 }
 
-/* -- what pops count, and ticks find -------------------------------------------- */
+/* -- counts of pops and ticks --------------------------------------------- */
 
 static struct ticked
 tick(void)
@@ -117,7 +117,7 @@ SCRIPT_TEST(test_pops_count)
 	assert_int_equal(rig.taken, 2);
 	assert_int_equal(tick().taken, 2);
 	assert_string_equal(rig_settle(&rig, "retry", &p[0], "0"), "ok");
-	/* A retry was taken from the list once. */
+	/* A retry does not count, because it was taken from the list before. */
 	assert_int_equal(pop(1, "c.2", &p[2]), 1);
 	assert_int_equal(rig.taken, -1);
 	assert_int_equal(tick().taken, 2);
@@ -132,7 +132,7 @@ SCRIPT_TEST(test_pops_count)
 	assert_int_equal(rig.taken, -1);
 }
 
-/* The counter decides nothing. */
+/* A faulty counter affects no pop and no tick. */
 SCRIPT_TEST(test_odd_counters)
 {
 	struct popped p;
@@ -160,20 +160,23 @@ SCRIPT_TEST(test_others)
 	push("a");
 	p = pop_one("host.abc-1.1");
 	assert_int_equal(tick().others, 0);
-	/* A consumer of the published convention. */
+	/* A foreign consumer takes a message. */
 	rig_do(&rig, "ZADD ordersBACKUP %f 7", rig_now(&rig));
 	rig_do(&rig, "HSET ordersCONTEXT 7 payload");
 	assert_int_equal(tick().others, 1);
 	rig_do(&rig, "ZREM ordersBACKUP 7");
 	rig_do(&rig, "HDEL ordersCONTEXT 7");
 	assert_int_equal(tick().others, 0);
-	/* The first version writes tokens as this one does, but no notes of its pops. */
+	/* rqd's first version writes the same tokens, but no records of its pops. */
 	rig_forget_pops(&rig);
 	assert_int_equal(tick().others, 1);
 	rig_popped_done(&p, 1);
 }
 
-/* One that has left a message for too long; the tick puts it back. */
+/*
+ * A foreign consumer has abandoned a message: the tick still reports it, and requeues the
+ * message.
+ */
 SCRIPT_TEST(test_others_gone)
 {
 	struct ticked t;
@@ -186,7 +189,7 @@ SCRIPT_TEST(test_others_gone)
 	assert_int_equal(tick().others, 0);
 }
 
-/* However many others there are: one of theirs is found before long among ours. */
+/* Some of 100 ticks find a foreign consumer's message among many of rqd's. */
 SCRIPT_TEST(test_others_among_many)
 {
 	struct popped p[50];

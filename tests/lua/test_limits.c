@@ -1,6 +1,6 @@
 /*
- * The limits of the fleet, which pop and renew decide: rate and
- * fleet_concurrency, of the kinds "ack" and "unique".
+ * The limits of the fleet, rate and fleet_concurrency, which pop and renew apply, for
+ * kinds "ack" and "unique".
  */
 #define RIG_KEY "{orders}"
 #include "script_test.h"
@@ -75,15 +75,15 @@ places(bool unique)
 	assert_int_equal(waiting(), 7);
 	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "ok");
 	assert_int_equal(pop_only(5), 1);
-	/* A retry needs a place as any other. */
+	/* A retry counts for the limit like any other message. */
 	assert_string_equal(rig_settle(&rig, "retry", &p[1], "0"), "ok");
 	rig_popped_done(p + 1, 1);
 	assert_int_equal(take(5, p + 1), 1);
 	assert_int_equal(p[1].attempts, 1);
-	/* A limit that was lowered below the number in flight. */
+	/* The limit is now below the number in flight. */
 	rig.fleet = 1;
 	assert_int_equal(pop_only(5), 0);
-	/* Nothing is kept back where nothing waits. */
+	/* If nothing waits, the pop reports no limit. */
 	rig.fleet = 3;
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
 	assert_int_equal(pop_only(5), 0);
@@ -97,7 +97,10 @@ TEST(test_places)
 	places(true);
 }
 
-/* Another has the place of one that expired: its owner does not get it back. */
+/*
+ * The lease of a message has ended, and another message has its place: the first owner
+ * cannot take it back.
+ */
 TEST(test_renew)
 {
 	struct popped p[3];
@@ -111,7 +114,7 @@ TEST(test_renew)
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 	assert_int_equal(t.requeued, 2);
 	assert_int_equal(rig_renew(&rig, &p[0]), 2);
-	/* The other one goes to somebody else. */
+	/* Another pop takes the other message. */
 	assert_int_equal(take(2, p + 2), 1);
 	assert_string_equal(p[2].tag, p[1].tag);
 	assert_int_equal(p[2].crashes, 1);
@@ -122,7 +125,10 @@ TEST(test_renew)
 	assert_int_equal(rig_renew(&rig, &p[0]), 0);
 	assert_int_equal(rig_renew(&rig, &p[2]), 1);
 	rig_popped_done(p, 3);
-	/* Refused while it waits in QRETRY, where it stays for others. */
+	/*
+	 * While the fleet is full, a renewal is refused; the message stays in QRETRY for
+	 * others.
+	 */
 	begin(false, 2);
 	rig.fleet = 1;
 	assert_int_equal(take(1, p), 1);
@@ -157,7 +163,7 @@ TEST(test_full)
 
 /* -- rate ---------------------------------------------------------------------- */
 
-/* For a second everybody takes what he can: never more than the rate allows. */
+/* For a second pops take what they can: never more than the rate allows. */
 static void
 rate(bool unique)
 {
@@ -199,7 +205,7 @@ TEST(test_burst)
 	assert_int_equal(pop_only(10), 1);
 	assert_true(atof(rig.limited) > 990 && atof(rig.limited) < 1000);
 	assert_int_equal(pop_only(10), 0);
-	/* As if an hour had passed without any. */
+	/* The rate was not used for an hour. */
 	rig_do(&rig, "SET %s %f", rig_key(&rig, KEY_RATE), rig_now(&rig) - 3600);
 	assert_int_equal(pop_only(10), 1);
 	rig.gap = 0.01;
@@ -207,7 +213,10 @@ TEST(test_burst)
 	assert_in_range(pop_only(100), 10, 12);
 }
 
-/* Another rate counts at once, whatever an old one, a wrong clock or a hand left. */
+/*
+ * A rate applies at once, whatever value an old rate, a wrong clock or an operator has
+ * left.
+ */
 TEST(test_other_rate)
 {
 	static const char *const left[] = { "99999999999", "inf", "nan", "-5", "x", "" };

@@ -4,7 +4,10 @@
 #define RIG_KEY "Lock:x"
 #include "script_test.h"
 
-/* 1: ours; 0: somebody else's, whose value and ttl these are; -1: an error. */
+/*
+ * Returns 1: the lock is ours; 0: another's, with its value in holder and its TTL in
+ * left; -1: an error.
+ */
 static char holder[1024];
 static long long left;
 
@@ -81,7 +84,7 @@ SCRIPT_TEST(test_lock)
 	assert_string_equal(holder, r->str);
 	assert_true(left > 50000 && left <= 60000);
 	assert_true(ttl() <= 60000);
-	/* Asked for twice, since an answer was lost: the same, with a new ttl. */
+	/* A call that is repeated, because its reply was lost, renews the TTL. */
 	assert_int_equal(lock("abc", "90000"), 1);
 	assert_true(ttl() > 60000);
 	assert_int_equal(renew("abc", "120000"), 1);
@@ -101,7 +104,7 @@ SCRIPT_TEST(test_lock)
 	freeReplyObject(r);
 }
 
-/* SETNX without EXPIRE: it gets a ttl, once. */
+/* A lock that another program set by SETNX without EXPIRE gets a TTL, once. */
 SCRIPT_TEST(test_without_ttl)
 {
 	rig_do(&rig, "SET %s peer", rig_key(&rig, KEY_QUEUE));
@@ -113,14 +116,14 @@ SCRIPT_TEST(test_without_ttl)
 	assert_true(ttl() > 50000);
 	assert_int_equal(lock("abd", "1000"), 0);
 	assert_true(ttl() > 50000);
-	/* The other program was only slow: its EXPIRE counts. */
+	/* If the other program calls EXPIRE later, its TTL counts. */
 	rig_do(&rig, "EXPIRE %s 600", rig_key(&rig, KEY_QUEUE));
 	assert_int_equal(lock("abc", "60000"), 0);
 	assert_true(left > 500000);
 	assert_int_equal(unlock("peer"), 1);
 }
 
-/* Values of other programs: empty, blank, long, of all bytes. */
+/* Values of other programs: empty, blank, odd, long. */
 SCRIPT_TEST(test_values)
 {
 	static const char *const values[] = { "", " ", "  abc", "1795243962", "-", "%s" };
@@ -161,7 +164,7 @@ SCRIPT_TEST(test_wrong_type)
 	assert_string_equal(before, after);
 }
 
-/* With any of the commands denied a lock is had by at most one, and never for ever. */
+/* Whichever command is denied, at most one holds the lock, and it always has a TTL. */
 SCRIPT_TEST(test_denied)
 {
 	static const char *const commands[] = {

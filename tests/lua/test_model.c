@@ -10,7 +10,7 @@
 #define TAGS_MAX	4096
 #define FAR		"100000"
 
-/* Payloads with equal ids, equal payloads, no id, bytes, nothing. */
+/* Payloads with equal ids, equal payloads, no id, odd bytes, and an empty one. */
 static const struct {
 	const char	*text;
 	size_t		 len;
@@ -25,13 +25,13 @@ static const struct {
 struct tag {
 	char		*tag;
 	size_t		 len;
-	char		*token;		/* "-": nobody's */
+	char		*token;		/* "-": no owner */
 	size_t		 payload;	/* in payloads */
 	long long	 attempts, crashes;
 	bool		 retry;		/* in QRETRY */
-	bool		 due;		/* retry: now */
-	bool		 expired;	/* in QBACKUP, and its time is over */
-	const char	*mark;		/* it was cancelled: "drop" or "dead"; NULL */
+	bool		 due;		/* if retry: it is due */
+	bool		 expired;	/* in QBACKUP, and its lease has ended */
+	const char	*mark;		/* if cancelled: "drop" or "dead"; NULL */
 };
 
 static struct tag	tags[TAGS_MAX];
@@ -39,7 +39,7 @@ static size_t		ntags;
 static size_t		list[TAGS_MAX];		/* payloads; [0] is the next to be popped */
 static size_t		nlist;
 static long long	pushed[PAYLOADS], acked[PAYLOADS], dead[PAYLOADS];
-static struct popped	known[TAGS_MAX];	/* deliveries of the past, ours or not any more */
+static struct popped	known[TAGS_MAX];	/* deliveries, also of long ago */
 static size_t		nknown;
 static unsigned		calls;
 
@@ -179,7 +179,7 @@ step_delay(void)
 	model_push(i);
 }
 
-/* One that was popped; true if it is a retry. */
+/* Applies a popped message to the model; returns true if it is a retry. */
 static bool
 took(const struct popped *p)
 {
@@ -216,7 +216,10 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many of n are retries: the first has half, and both fill what the other has not. */
+/*
+ * How many of n are retries: the sort that `turn` names first gets half, and each sort
+ * takes the room that the other leaves.
+ */
 static size_t
 share_of_retries(size_t n, size_t due, size_t new)
 {
@@ -231,7 +234,7 @@ share_of_retries(size_t n, size_t due, size_t new)
 	return least(due, n - rest);
 }
 
-/* Of up to 50 due ones "fewest" takes one that has failed as seldom as any. */
+/* With up to 50 due retries, "fewest" must take one with the fewest attempts. */
 static void
 check_fewest(size_t due)
 {
@@ -348,7 +351,7 @@ step_settle(void)
 	if (deferred)
 		rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
 	for (i = 0; i < n; i++) {
-		/* Recent ones rather than old ones; each tag once. */
+		/* Takes recent deliveries rather than old ones, and each tag once. */
 		at = nknown - 1 - unit_below(unit_below(8) == 0 || nknown < 50 ? nknown : 50);
 		p[i] = &known[at];
 		op[i] = (int)unit_below(ARRAY_LEN(ops));
@@ -359,7 +362,7 @@ step_settle(void)
 		if (at < i)
 			n = i;
 	}
-	/* Acks are done before the rest. */
+	/* The script does acks before the rest. */
 	for (again = 0; again < 2; again++) {
 		for (i = 0; i < n; i++) {
 			if (op[i] == 0)
@@ -426,7 +429,7 @@ step_renew(void)
 		t->retry = t->due = t->expired = false;
 }
 
-/* Of any tag, or of one that is gone; twice. */
+/* Cancels a random tag, or one that does not exist; twice. */
 static void
 step_cancel(void)
 {
@@ -502,7 +505,7 @@ step_tick(void)
 	assert_string_equal(digest[0], digest[1]);
 }
 
-/* A delivery that Redis does not know any more comes from a daemon's copy. */
+/* A daemon rescues a delivery that Redis does not know any more. */
 static void
 step_rescue(void)
 {
@@ -566,7 +569,7 @@ TEST(test_alone)
 			nknown -= TAGS_MAX / 2;
 		}
 	}
-	/* In the end all can be delivered and acked, and nothing is left over. */
+	/* In the end all messages can be delivered and acked, and no key is left. */
 	for (i = 0; (size_t)i < ntags; i++) {
 		rig_expire(&rig, tags[i].tag, tags[i].len);
 		rig_fall_due(&rig, tags[i].tag, tags[i].len);

@@ -1,7 +1,7 @@
 /*
  * The scripts of rqctl that empty or fill whole keys: with each command denied in turn,
- * with keys of a wrong type, and at maxmemory.  Each writes once at its end, so that a
- * refused one has changed nothing.
+ * with keys of a wrong type, and at maxmemory.  Each writes once, at its end, so that a
+ * refused call changes nothing.
  */
 #include "script_test.h"
 
@@ -85,9 +85,9 @@ static const struct path {
 	const char	*script, *keys;
 	const char	*words[6];
 	void		(*set_up)(void);
-	long long	(*left)(void);		/* what is there after it: */
+	long long	(*left)(void);		/* counts what is left; must be: */
 	long long	 expected;
-	const char	*commands[5];		/* that it needs */
+	const char	*commands[5];		/* commands that it needs */
 	const char	*wrong;			/* a key that may have a wrong type */
 	bool		 grows;			/* is refused at maxmemory */
 } paths[] = {
@@ -113,7 +113,7 @@ static const struct path {
 	    { "type", "llen", "zcard", "xlen", "unlink" }, NULL, false },
 };
 
-/* 0, or -1: refused, and the text in rig.error. */
+/* Returns 0, or -1 if Redis refuses it; the error is in rig.error. */
 static int
 run(const struct path *p)
 {
@@ -186,8 +186,8 @@ TEST(test_wrong_types)
 		check_unchanged(&paths[i], before, "wrong type");
 	}
 	/*
-	 * purge and forget_queue ask for the type: the one leaves others, the other
-	 * deletes them.
+	 * purge and forget_queue ask for the type: purge leaves a key of another type,
+	 * forget_queue deletes it.
 	 */
 	server_do(&rig.server, "FLUSHALL");
 	rig_do(&rig, "SET orders x");
@@ -197,7 +197,7 @@ TEST(test_wrong_types)
 	assert_int_equal(left_keys(), 0);
 }
 
-/* A Redis that is full can be emptied; what it does not take has changed nothing. */
+/* At maxmemory rqctl can still empty keys; a call that Redis refuses changes nothing. */
 TEST(test_maxmemory)
 {
 	char before[48];
@@ -217,7 +217,7 @@ TEST(test_maxmemory)
 	}
 }
 
-/* A queue with messages is counted, and kept. */
+/* Without "force" forget_queue counts the messages of a queue, and keeps it. */
 TEST(test_forget_refuses)
 {
 	static const char *const words[] = { "count", "" };

@@ -1,5 +1,5 @@
 /*
- * pop and settle, each by itself, against its head comment.
+ * pop, settle and body, each against its head comment.
  */
 #include <math.h>
 
@@ -46,7 +46,7 @@ SCRIPT_TEST(test_pop_equal_ids)
 	rig_popped_done(p, 4);
 }
 
-/* A producer who knows how tags are made gets no two messages into one. */
+/* A producer who knows how rqd makes tags cannot give two messages the same tag. */
 SCRIPT_TEST(test_pop_forged_ids)
 {
 	struct popped p[8];
@@ -75,14 +75,17 @@ SCRIPT_TEST(test_pop_bounds)
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 5; i++)
 		push(big);
-	/* One is always given; then as many as fit. */
+	/* A pop always gives one message, and then as many as fit. */
 	n = rig_pop(&rig, 8, 10, MAX, "i.1", 0, p, NULL);
 	assert_int_equal(n, 1);
 	rig_popped_done(p, n);
 	n = rig_pop(&rig, 8, 6000, MAX, "i.2", 0, p, NULL);
 	assert_int_equal(n, 2);
 	rig_popped_done(p, n);
-	/* Longer than max: only its length comes, the payload stays. */
+	/*
+	 * If a message is longer than max, the pop returns its length only, and the
+	 * payload stays in Redis.
+	 */
 	n = rig_pop(&rig, 8, 100, 2000, "i.3", 0, p, NULL);
 	assert_int_equal(n, 1);
 	assert_null(p[0].payload);
@@ -97,8 +100,7 @@ SCRIPT_TEST(test_pop_bounds)
 /* -- turns ------------------------------------------------------------------ */
 
 /*
- * Due retries r0 r1 .. with these attempts, the first due for the longest time; ids of
- * one character and a number.
+ * Makes due retries r0 r1 ... with these attempts; r0 has been due for the longest time.
  */
 static void
 make_retries(const int *attempts, int n)
@@ -161,7 +163,10 @@ push_new(int n)
 	}
 }
 
-/* The first has half of the batch, and each fills what the other has not. */
+/*
+ * The sort that `turn` names gets half of the batch, and each sort takes the room that
+ * the other leaves.
+ */
 SCRIPT_TEST(test_turns_share)
 {
 	static const int attempts[6] = { 0 };
@@ -186,7 +191,10 @@ SCRIPT_TEST(test_turns_share)
 	assert_int_equal(rig_left(&rig), 0);
 }
 
-/* Whether the last pop has said that what is due is passed over until 0.1 s from now. */
+/*
+ * Whether a pop that takes nothing reports that it has passed over due retries, and that
+ * it will look at them again in 0.1 s.
+ */
 static bool
 passed_over(void)
 {
@@ -199,27 +207,28 @@ passed_over(void)
 }
 
 /*
- * Batches: "ROOM EACH" behind the turn.  A retry that has failed takes EACH of the room;
- * what was only deferred takes 1, and does not wait behind one that finds no room.
+ * Batches: "ROOM EACH" follows the turn.  A retry that has failed takes EACH of the room,
+ * all others take 1.  A retry that was only deferred does not wait behind one that finds
+ * no room.
  */
 SCRIPT_TEST(test_turns_of_batches)
 {
 	static const int failed[] = { 1, 1, 1, 1 }, mixed[] = { 0, 2, 0, 1 };
 
-	/* One run: a message that has failed, or others together. */
+	/* One run takes a message that has failed, or several others. */
 	make_retries(failed, 4);
 	push_new(12);
 	check_pop("retry 4 4", 4, "r0 ");
 	check_pop("new 4 4", 4, "n0 n1 n2 n3 ");
-	/* The rest of a run that has begun to fill. */
+	/* A run that is partly filled takes the rest. */
 	check_pop("retry 3 4", 3, "n4 n5 n6 ");
-	/* Two runs and a rest. */
+	/* Room for two runs and a rest. */
 	check_pop("retry 9 4", 9, "r1 r2 n7 ");
 	check_pop("due 8 4", 8, "r3 n8 n9 n10 n11 ");
 	make_retries(mixed, 4);
 	check_pop("retry 4 4", 4, "r0 r2 ");
 	check_pop("retry 8 4", 8, "r1 r3 ");
-	/* Nothing but what is passed over. */
+	/* Only retries for which there is no room. */
 	make_retries(failed, 2);
 	assert_true(passed_over());
 	check_pop("new 8 4", 8, "r0 r1 ");
@@ -252,7 +261,7 @@ SCRIPT_TEST(test_turns_of_probes)
 	assert_int_equal(rig_left(&rig), 0);
 }
 
-/* Retries without payload are dropped, also where the fewest attempts are looked for. */
+/* A pop drops retries without a payload, also if it looks for the fewest attempts. */
 SCRIPT_TEST(test_turns_dropped)
 {
 	static const int attempts[] = { 1, 0 };
@@ -264,7 +273,9 @@ SCRIPT_TEST(test_turns_dropped)
 	assert_int_equal(rig_left(&rig), 0);
 }
 
-/* Retries are bounded in the same way, and never skipped over for the list. */
+/*
+ * The bounds hold for retries, too; a retry without room is not passed over for the list.
+ */
 SCRIPT_TEST(test_pop_bounds_retries)
 {
 	static char big[3000];
@@ -289,7 +300,10 @@ SCRIPT_TEST(test_pop_bounds_retries)
 	rig_check_clean(&rig);
 }
 
-/* Retries are looked at in chunks of 25: there may be no room for the first of the second. */
+/*
+ * A pop looks at retries in chunks of 25: there may be no room for the first of the
+ * second chunk.
+ */
 SCRIPT_TEST(test_pop_bounds_chunk)
 {
 	static char big[3000];
@@ -329,7 +343,7 @@ SCRIPT_TEST(test_pop_many)
 	for (i = 0; i < n; i++)
 		assert_string_equal(rig_settle(&rig, "return", &p[i], NULL), "ok");
 	rig_popped_done(p, n);
-	/* In the order in which they were given back. */
+	/* Retries come in the order in which they were returned. */
 	n = pop(100, "i.4", p);
 	n += pop(200, "i.5", p + n);
 	assert_int_equal(n, 250);
@@ -355,7 +369,7 @@ SCRIPT_TEST(test_pop_paused_late)
 	rig_popped_done(p, 1);
 }
 
-/* A pause of any type is a pause. */
+/* QPAUSED pauses, whatever its type. */
 SCRIPT_TEST(test_pop_paused_by_a_list)
 {
 	const char *status;
@@ -367,7 +381,7 @@ SCRIPT_TEST(test_pop_paused_by_a_list)
 	assert_string_equal(status, "paused");
 }
 
-/* Odd entries in QRETRY, written by hand or by a bug, stop nothing. */
+/* Odd entries in QRETRY, written by hand or by a fault, do not stop a pop. */
 SCRIPT_TEST(test_pop_odd_retries)
 {
 	struct popped p[8];
@@ -430,7 +444,7 @@ SCRIPT_TEST(test_settle_retry)
 	rig_popped_done(&p2, 1);
 }
 
-/* Given back: nothing counted, and before the list. */
+/* A returned message counts no attempt, and comes before the list. */
 SCRIPT_TEST(test_settle_return)
 {
 	struct popped p, p2;
@@ -492,7 +506,7 @@ SCRIPT_TEST(test_settle_deferred)
 	rig_popped_done(&p2, 1);
 }
 
-/* Many in one call, each for itself. */
+/* Each of many results in one call is settled separately. */
 SCRIPT_TEST(test_settle_many)
 {
 	static struct popped p[120];
@@ -529,7 +543,7 @@ SCRIPT_TEST(test_settle_many)
 	rig_popped_done(p, n);
 }
 
-/* Dead letters are copied up to 1 MiB per call; the rest must come again. */
+/* A call copies up to 1 MiB into dead letters; further results get "again". */
 SCRIPT_TEST(test_settle_bounded)
 {
 	static char big[700000];
@@ -560,7 +574,10 @@ SCRIPT_TEST(test_settle_bounded)
 	rig_popped_done(p, 3);
 }
 
-/* A foreign consumer requeued it, or acked it: ours to forget. */
+/*
+ * A foreign consumer has requeued or acked the message: settle forgets the delivery, and
+ * leaves the message alone.
+ */
 SCRIPT_TEST(test_settle_taken)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
@@ -582,7 +599,9 @@ SCRIPT_TEST(test_settle_taken)
 	}
 }
 
-/* Someone deleted the payload: forgotten, so that the daemon puts it back. */
+/*
+ * The payload was deleted: settle answers "lost", so that the daemon rescues the message.
+ */
 SCRIPT_TEST(test_settle_no_payload)
 {
 	struct popped p;
@@ -610,7 +629,7 @@ SCRIPT_TEST(test_settle_empty_payload)
 	rig_popped_done(&p, 1);
 }
 
-/* As it was, but later; a second time it does nothing. */
+/* A deferred message keeps its counts, and is due later; a second defer does nothing. */
 SCRIPT_TEST(test_settle_defer)
 {
 	struct popped p;
@@ -648,7 +667,7 @@ body(const struct popped *p, const char *token)
 	return r;
 }
 
-/* The payload that the pop has not sent, to the delivery's owner only. */
+/* body returns a payload that the pop has not sent, only to the delivery's owner. */
 SCRIPT_TEST(test_body)
 {
 	struct popped p;

@@ -45,7 +45,7 @@ SCRIPT_TEST(test_ticks)
 {
 	long long now = (long long)rig_now(&rig);
 
-	/* Not known: noted, not run. */
+	/* The script only records the first tick of a schedule that it does not know. */
 	assert_string_equal(ask("s", now - 1, 1, 10, "LPUSH", "m"), "new");
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
 	assert_int_equal(last("s"), now - 1);
@@ -58,7 +58,7 @@ SCRIPT_TEST(test_ticks)
 	assert_int_equal(last("s"), now);
 	assert_int_equal(never_ran("s"), 0);
 	assert_int_equal(rig_int(&rig, "LLEN orders"), 1);
-	/* An unknown one is not noted for the future either. */
+	/* It does not record a tick in the future. */
 	assert_string_equal(ask("t", now + 100, 1, 10, "LPUSH", "m"), "early");
 	assert_int_equal(rig_int(&rig, "HEXISTS %s t", schedule_key), 0);
 }
@@ -73,7 +73,7 @@ SCRIPT_TEST(test_late)
 	assert_string_equal(ask("s", now - 30, 3600, 40, "LPUSH", "m"), "pushed");
 	assert_string_equal(ask("s", now - 25, 3600, -1, "LPUSH", "m"), "pushed");
 	assert_int_equal(last("s"), now - 25);
-	/* A time in the future, left by a wrong clock. */
+	/* The last tick is in the future, because a clock was wrong. */
 	rig_do(&rig, "HSET %s s %lld", schedule_key, now + 5000);
 	assert_string_equal(ask("s", now - 25, 3600, -1, "LPUSH", "m"), "pushed");
 	assert_int_equal(last("s"), now - 25);
@@ -107,7 +107,10 @@ SCRIPT_TEST(test_kinds)
 	assert_string_equal(r->element[0]->element[1]->element[1]->str, "x");
 	freeReplyObject(r);
 	rig_do(&rig, "DEL orders");
-	/* An id that is due later is due now; one that is due already stays so. */
+	/*
+	 * An id that is due later becomes due now; one that is due already keeps its
+	 * time.
+	 */
 	rig_do(&rig, "ZADD orders %lld id", now + 100);
 	assert_string_equal(ask("s", now, 1, 10, "ZADD", "id"), "pushed");
 	assert_int_equal(rig_int(&rig, "ZSCORE orders id"), now);
@@ -140,7 +143,7 @@ SCRIPT_TEST(test_wrong_types)
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
 }
 
-/* With any command denied, a tick that is not recorded is not pushed. */
+/* Whichever command is denied, a tick that is not recorded is not pushed. */
 SCRIPT_TEST(test_denied)
 {
 	static const char *const commands[] = { "time", "hget", "hset", "llen", "lpush" };

@@ -1,5 +1,5 @@
 /*
- * Each script but pop and settle, by itself, against its head comment.
+ * The scripts other than pop and settle, each against its head comment.
  */
 #include "script_test.h"
 
@@ -16,7 +16,10 @@ SCRIPT_TEST(test_renew)
 	rig_expire(&rig, "1", 1);
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 	assert_int_equal(t.requeued, 1);
-	/* Expired, but nobody has taken it: ours again. */
+	/*
+	 * The lease has ended, but no daemon has taken the message: its owner gets it
+	 * back.
+	 */
 	assert_int_equal(rig_renew(&rig, &p), 2);
 	assert_int_equal(rig_renew(&rig, &p), 1);
 	rig_expire(&rig, "1", 1);
@@ -26,7 +29,10 @@ SCRIPT_TEST(test_renew)
 	assert_int_equal(p2.attempts, 0);
 	assert_int_equal(rig_renew(&rig, &p), 0);
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held");
-	/* Redis forgets: the tag may be another message's; then it is nowhere. */
+	/*
+	 * Redis has lost the record of the pop: another message may have the tag, and
+	 * then none has.
+	 */
 	assert_int_equal(rig_forget_pops(&rig), 1);
 	assert_int_equal(rig_renew(&rig, &p), -4);
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held lost");
@@ -37,7 +43,7 @@ SCRIPT_TEST(test_renew)
 	rig_popped_done(&p2, 1);
 }
 
-/* Settled after it has expired, before anyone took it. */
+/* A message can be settled after its lease has ended, if no daemon has taken it. */
 SCRIPT_TEST(test_settle_expired)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "defer" };
@@ -84,7 +90,10 @@ SCRIPT_TEST(test_renew_many)
 	rig_popped_done(p, 250);
 }
 
-/* As many as a pop may take, of one whose reply has not come. */
+/*
+ * A daemon can renew all messages of a pop whose reply has not come, as many as a pop may
+ * take.
+ */
 SCRIPT_TEST(test_renew_unknown_pop)
 {
 	enum { MANY = 200 };
@@ -103,7 +112,10 @@ SCRIPT_TEST(test_renew_unknown_pop)
 	rig_popped_done(p, MANY);
 }
 
-/* A foreign consumer's entries: back into the list after their own time. */
+/*
+ * A tick requeues a foreign consumer's messages after foreign_timeout, not after the
+ * lease.
+ */
 SCRIPT_TEST(test_tick_foreign)
 {
 	struct ticked t;
@@ -182,7 +194,7 @@ SCRIPT_TEST(test_tick_sent)
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	rig_do(&rig, "ZADD %s %f 1", rig_key(&rig, KEY_BACKUP), rig_now(&rig) - 100);
-	/* It waited 50 s in a stalled server. */
+	/* The call waited 50 s in a stalled server. */
 	rig_tick(&rig, 60, 60, true, rig_now(&rig) - 50, 250, 1048576, 0, NULL, &t);
 	assert_int_equal(t.requeued, 0);
 	rig_tick(&rig, 60, 60, false, rig_now(&rig), 250, 1048576, 0, NULL, &t);
@@ -208,7 +220,10 @@ SCRIPT_TEST(test_tick_odd_backup)
 	rig_popped_done(&p, 1);
 	p = pop_one("i.3");
 	rig_popped_done(&p, 1);
-	/* Without payload; in milliseconds; for ever; from the beginning of time. */
+	/*
+	 * One has no payload; the others end in milliseconds, never, and at minus
+	 * infinity.
+	 */
 	rig_do(&rig, "ZADD %s 5 nobody", rig_key(&rig, KEY_BACKUP));
 	rig_do(&rig, "ZADD %s %f 1 +inf 2 -inf 3", rig_key(&rig, KEY_BACKUP), now * 1000);
 	rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t);
@@ -242,7 +257,7 @@ SCRIPT_TEST(test_tick_delayed)
 	assert_string_equal(t.delayed, "");
 }
 
-/* A whole round; in how many ticks. */
+/* Sweeps all fields once; returns in how many ticks. */
 static int
 sweep(double lease)
 {
@@ -259,7 +274,7 @@ sweep(double lease)
 	return n;
 }
 
-/* With any fault of QDELAYED leases expire, and the warning names the fault. */
+/* With any fault of QDELAYED leases still expire, and the warning names the fault. */
 SCRIPT_TEST(test_tick_wrong_delayed)
 {
 	static const char *const faults[] = { "wrongtype", "zrangebyscore", "lpush" };
@@ -295,7 +310,10 @@ SCRIPT_TEST(test_tick_wrong_delayed)
 	}
 }
 
-/* Others' leases in the near future, which are left alone, hide none of rqd's own. */
+/*
+ * Foreign leases in the near future, which a tick leaves alone, do not hide a lease of
+ * rqd's that is too far ahead.
+ */
 SCRIPT_TEST(test_tick_clamp_hidden)
 {
 	double now = rig_now(&rig), at;
@@ -347,10 +365,10 @@ SCRIPT_TEST(test_tick_sweep)
 	    rig_now(&rig) - 610000, " 9999999999");
 	rig_do(&rig, "HSET %s \1odd x", rig_key(&rig, KEY_DELIVERY));
 	rig_do(&rig, "HSET %s odd 1", rig_key(&rig, KEY_DELIVERY));
-	/* The first time nothing is deleted: an owner that lives must be able to notice. */
+	/* The first round deletes nothing: an owner that lives must be able to notice. */
 	i = sweep(60);
 	assert_true(i > 10);
-	/* \1i and \1away stay. */
+	/* The records \1i and \1away stay. */
 	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2006);
 	r = rig_command(&rig, "HGET %s stolen", rig_key(&rig, KEY_DELIVERY));
 	assert_memory_equal(r->str, "1 2 x.1.1 -", 11);
@@ -368,7 +386,9 @@ SCRIPT_TEST(test_tick_sweep)
 	rig_popped_done(&p, 1);
 }
 
-/* A cursor that Redis does not take: the sweep begins anew, and all else is done. */
+/*
+ * Redis refuses the cursor: the sweep begins anew, and the tick does all its other work.
+ */
 SCRIPT_TEST(test_tick_wrong_cursor)
 {
 	struct ticked t;
@@ -385,8 +405,9 @@ SCRIPT_TEST(test_tick_wrong_cursor)
 }
 
 /*
- * The first version's tick takes what Redis has seen of our pops for a delivery whose tag is
- * nowhere.  This is its judgement of what is old; what it deletes makes settled ones lost.
+ * rqd's first version takes the record of a daemon's pops for an old delivery.  By its
+ * rule, which this script copies, the record must not be old: without it settled messages
+ * count as lost.
  */
 SCRIPT_TEST(test_first_version_sweep)
 {
@@ -562,7 +583,7 @@ SCRIPT_TEST(test_rescue_twice)
 	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
 	assert_int_equal(rig_live(&rig, "four", 4), 0);
 	rig_popped_done(&p, 1);
-	/* Redis has lost its memory since: it acts again. */
+	/* Redis has lost its data since: the rescue acts again. */
 	server_do(&rig.server, "FLUSHALL");
 	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
 	assert_int_equal(rig_live(&rig, "four", 4), 1);
@@ -574,8 +595,9 @@ SCRIPT_TEST(test_rescue_twice)
 }
 
 /*
- * A queue that a reload has taken away drains, and the same daemon has a new one of its key.
- * Its pops have later numbers than a rescue of the old one that never came to Redis.
+ * A reload has removed a queue, which drains, and the daemon has a new queue with the
+ * same key.  The new queue's pops have later numbers than a rescue of the old queue that
+ * did not arrive: the rescue must still act.
  */
 SCRIPT_TEST(test_rescue_beside_pops)
 {

@@ -21,7 +21,7 @@ add(const char *id, const char *payload)
 	rig_do(&rig, "XADD %s %s message %s", Q, id, payload);
 }
 
-/* Ends a delivery, and frees it. */
+/* Settles a delivery, which must get this answer, and frees it. */
 static void
 settle(struct popped *p, const char *op, const char *arg, const char *answer)
 {
@@ -60,7 +60,7 @@ holder(const char *id)
 	return name;
 }
 
-/* The one number that a script answers, or that stands at index i of its answer. */
+/* The number that a script answers, or that is at index i of its answer. */
 static long long
 answer(const char *script, const char *keys, struct words *w, size_t i)
 {
@@ -122,7 +122,7 @@ STREAM_TEST(test_messages)
 	rig_do(&rig, "XADD %s * b 1 a %b b 3 %b 4", Q, "x\"\n\0\xc3\xa4\xff", (size_t)7, "",
 	    (size_t)0);
 	expect_message("{\"a\":\"x\\\"\\n\\u0000\xc3\xa4\xff\",\"b\":\"3\",\"\":\"4\"}", 37);
-	/* Quoted in pieces. */
+	/* The script quotes a long value in pieces. */
 	memset(big, '"', sizeof(big) - 1);
 	rig_do(&rig, "XADD %s * k %s", Q, big);
 	strcpy(json, "{\"k\":\"");
@@ -132,7 +132,10 @@ STREAM_TEST(test_messages)
 	expect_message(json, i + 2);
 }
 
-/* Longer than max: its length comes, and it can be buried. */
+/*
+ * If a message is longer than max, the pop returns its length, and it can be settled as
+ * dead.
+ */
 STREAM_TEST(test_too_large)
 {
 	struct popped p;
@@ -143,7 +146,9 @@ STREAM_TEST(test_too_large)
 	assert_int_equal(p.len, 15);
 	settle(&p, "dead", "0", "ok");
 	assert_int_equal(rig_dead(&rig, "{\"key\":\"value\"}", 15), 1);
-	/* It would be as JSON, too: not made one for nobody. */
+	/*
+	 * Only as JSON it would be longer than max: the script does not make JSON of it.
+	 */
 	rig_do(&rig, "XADD %s 7-1 key value a b", Q);
 	assert_int_equal(rig_pop(&rig, 1, 1048576, 9, "i.2", 0, &p, NULL), 1);
 	assert_null(p.payload);
@@ -231,7 +236,7 @@ STREAM_TEST(test_group)
 	assert_int_equal(waiting(), 1);
 }
 
-/* A live id comes again: from a stream that was deleted, or a group that was put back. */
+/* An id in flight comes again, from a stream that was deleted and made anew. */
 STREAM_TEST(test_pop_equal_ids)
 {
 	struct popped p, again;
@@ -255,7 +260,10 @@ STREAM_TEST(test_pop_equal_ids)
 	rig_check_clean(&rig);
 }
 
-/* An entry of the same id that another consumer reads: ours is not that one's. */
+/*
+ * Another consumer reads an entry with the same id in a new stream: rqd's calls leave it
+ * alone.
+ */
 STREAM_TEST(test_other_equal_ids)
 {
 	struct ticked t = { .scan = "" };
@@ -289,7 +297,7 @@ STREAM_TEST(test_other_equal_ids)
 	rig_check_clean(&rig);
 }
 
-/* Is there work?  Deleted entries are none, wherever they were. */
+/* Deleted entries do not count as waiting, wherever they were. */
 STREAM_TEST(test_waiting)
 {
 	struct popped p;
@@ -318,7 +326,7 @@ STREAM_TEST(test_waiting)
 
 /* -- settle and renew ------------------------------------------------------- */
 
-/* With any result the entry leaves the pending list. */
+/* Every result but "stale" removes the entry from the pending list. */
 STREAM_TEST(test_settle)
 {
 	struct popped p[5], q;
@@ -352,7 +360,10 @@ STREAM_TEST(test_settle)
 	rig_check_clean(&rig);
 }
 
-/* Messages that rqctl brought have tags that are no entries, or are named as one. */
+/*
+ * Messages that rqctl has pushed have tags that are not entry ids, or only look like
+ * them.
+ */
 STREAM_TEST(test_other_tags)
 {
 	static const char *const tags[] = {
@@ -374,7 +385,9 @@ STREAM_TEST(test_other_tags)
 	rig_check_clean(&rig);
 }
 
-/* An entry that another consumer claimed is that one's, whatever we say. */
+/*
+ * An entry that another consumer has claimed stays that consumer's, whatever rqd settles.
+ */
 STREAM_TEST(test_claimed)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
@@ -396,7 +409,9 @@ STREAM_TEST(test_claimed)
 	}
 }
 
-/* An entry that is no longer pending is still ours by its token: nothing is lost. */
+/*
+ * An entry that is no longer pending is still its owner's by the token, and is not lost.
+ */
 STREAM_TEST(test_not_pending)
 {
 	struct popped p;
@@ -415,7 +430,10 @@ STREAM_TEST(test_not_pending)
 	settle(&p, "ack", NULL, "ok");
 }
 
-/* A renewal is seen by others: the entry is not idle, and was not delivered again. */
+/*
+ * A renewal resets the idle time that other consumers see, and does not count as a
+ * delivery.
+ */
 STREAM_TEST(test_renew)
 {
 	struct popped p;
@@ -429,7 +447,10 @@ STREAM_TEST(test_renew)
 	assert_true(r->element[0]->element[2]->integer < 60000);
 	assert_int_equal(r->element[0]->element[3]->integer, 1);
 	freeReplyObject(r);
-	/* Trimmed while pending; 7.0 then takes it out of the list. */
+	/*
+	 * The entry is trimmed while pending; from 7.0 on a claim then removes it from
+	 * the list.
+	 */
 	rig_do(&rig, "XTRIM %s MAXLEN 0", Q);
 	assert_int_equal(rig_renew(&rig, &p), 1);
 	assert_int_equal(rig_renew(&rig, &p), 1);
@@ -450,7 +471,7 @@ STREAM_TEST(test_expired)
 	rig_expire(&rig, "1-1", 3);
 	assert_int_equal(tick(&t), 1);
 	assert_int_equal(pending(), 0);
-	/* Its owner may take it back; then it is no longer pending, but ours. */
+	/* Its owner may take it back; the entry is then in flight, and not pending. */
 	assert_int_equal(rig_renew(&rig, &p), 2);
 	rig_expire(&rig, "1-1", 3);
 	assert_int_equal(tick(&t), 1);
@@ -462,7 +483,10 @@ STREAM_TEST(test_expired)
 	rig_check_clean(&rig);
 }
 
-/* The owner is dead, and another consumer has claimed the entry: that one's. */
+/*
+ * The lease has ended, and another consumer has claimed the entry: a tick leaves it to
+ * that consumer.
+ */
 STREAM_TEST(test_expired_claimed)
 {
 	struct ticked t = { .scan = "" };
@@ -475,11 +499,11 @@ STREAM_TEST(test_expired_claimed)
 	assert_int_equal(tick(&t), 0);
 	assert_string_equal(holder("1-1"), "other");
 	assert_int_equal(rig_live(&rig, "a", 1), 1);
-	/* The owner was not dead. */
+	/* The first owner was not dead. */
 	assert_int_equal(rig_renew(&rig, &p), -2);
 	settle(&p, "stale", NULL, "taken");
 	rig_check_clean(&rig);
-	/* The other dies, too. */
+	/* The other consumer dies, too. */
 	rig_idle(&rig, "1-1", 3);
 	assert_int_equal(tick(&t), 1);
 	p = pop_one("i.2");
@@ -488,7 +512,10 @@ STREAM_TEST(test_expired_claimed)
 	assert_int_equal(pending(), 0);
 }
 
-/* Its field in QDELIVERY is ours still: what it says is not for the next delivery. */
+/*
+ * The entry was claimed and then abandoned, and its old field is still in QDELIVERY: the
+ * old owner's token must not count for the next delivery.
+ */
 STREAM_TEST(test_claimed_abandoned)
 {
 	struct ticked t = { .scan = "" };
@@ -541,7 +568,7 @@ STREAM_TEST(test_pending_retry)
 	rig_check_clean(&rig);
 }
 
-/* Since the last CONFIG RESETSTAT. */
+/* How often the command was called since the last CONFIG RESETSTAT. */
 static int
 calls_of(const char *command)
 {
@@ -554,7 +581,10 @@ calls_of(const char *command)
 	return n;
 }
 
-/* More than a step looks at; only some are abandoned, some of them gone. */
+/*
+ * A pending list that is longer than a step: some entries were abandoned, and some of
+ * these deleted.
+ */
 STREAM_TEST(test_abandoned)
 {
 	struct ticked t = { .scan = "" };
@@ -584,7 +614,7 @@ STREAM_TEST(test_abandoned)
 	assert_int_equal(requeued, 107);
 	assert_int_equal(dropped, 11);
 	assert_int_equal(pending(), 590 - 118);
-	/* The others will be, when they have been idle for long. */
+	/* The other entries will be, when they have been idle for as long. */
 	assert_true(atof(t.expires) > rig_now(&rig) + 30);
 	n = pop(100, "i.1", p);
 	n += pop(100, "i.2", p + n);
@@ -599,8 +629,8 @@ STREAM_TEST(test_abandoned)
 }
 
 /*
- * A long list that another consumer works on: one step a tick, whose size does not
- * depend on the list's; in time all of it is looked at, and the oldest ones always.
+ * Another consumer has a long pending list.  A tick makes one step, whose size does not
+ * depend on the list; ticks visit all of it in turn, and the oldest entries always.
  */
 STREAM_TEST(test_long_list)
 {
@@ -626,7 +656,7 @@ STREAM_TEST(test_long_list)
 		} while (t.scan[0] != '\0');
 	}
 	assert_int_equal(requeued, 1);
-	/* Wherever the others are looked at. */
+	/* A tick visits the oldest entries wherever the scan has come to. */
 	snprintf(t.scan, sizeof(t.scan), "(3000-1");
 	rig_idle(&rig, "7-1", 3);
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
@@ -634,7 +664,7 @@ STREAM_TEST(test_long_list)
 	assert_int_equal(t.more, 1);
 }
 
-/* A place that Redis does not take: the next tick begins anew. */
+/* Redis refuses the place of the scan: it begins anew. */
 STREAM_TEST(test_wrong_place)
 {
 	struct ticked t = { .scan = "what" };
@@ -650,8 +680,8 @@ STREAM_TEST(test_wrong_place)
 }
 
 /*
- * An entry of more than 1000 fields is not made JSON; its message is one of them, if that
- * is there.
+ * The script makes no JSON of an entry of more than 1000 fields; the field "message" is
+ * its message, if there is one.
  */
 STREAM_TEST(test_many_fields)
 {
@@ -677,7 +707,7 @@ STREAM_TEST(test_many_fields)
 	assert_int_equal(pending(), 0);
 }
 
-/* Bytes bound a step, too, and nothing is skipped. */
+/* A limit of bytes also ends a step, and no entry is skipped. */
 STREAM_TEST(test_abandoned_bytes)
 {
 	struct ticked t = { .scan = "" };
@@ -706,7 +736,10 @@ STREAM_TEST(test_abandoned_bytes)
 	assert_int_equal(pending(), 0);
 }
 
-/* Not before this daemon may judge; and a step that waited judges by when it was sent. */
+/*
+ * A tick requeues nothing while the daemon may not judge, and judges by the time at which
+ * it was sent.
+ */
 STREAM_TEST(test_no_judge)
 {
 	struct ticked t = { .scan = "" };

@@ -11,12 +11,12 @@
 #define Q	rig_key(&rig, KEY_QUEUE)
 
 enum state {
-	NEW,		/* the group has not been given it */
-	OTHER,		/* pending for the other consumer, and nothing of ours */
+	NEW,		/* not yet delivered to the group */
+	OTHER,		/* pending for the other consumer; rqd has nothing of it */
 	HELD,		/* in QBACKUP */
 	RETRY,		/* in QRETRY, due */
 	DONE, DEAD,
-	GONE		/* deleted before anybody had it in hand, or when it was abandoned */
+	GONE		/* deleted before anybody had it, or when it was abandoned */
 };
 static const char *const states[] = {
 	"new", "other's", "held", "retry", "done", "dead", "gone"
@@ -27,10 +27,10 @@ static struct message_model {
 	enum state	 state;
 	bool		 there;		/* in the stream */
 	enum { NOBODY, ME, THEM } pending;
-	bool		 old;		/* HELD: its lease is over; OTHER: abandoned */
-	bool		 newer;		/* claimed by them after our lease was over */
+	bool		 old;		/* HELD: its lease has ended; OTHER: abandoned */
+	bool		 newer;		/* claimed by the other after the lease ended */
 	long long	 attempts, crashes;
-	char		 token[32];	/* of QDELIVERY; "-": nobody's; "": no field */
+	char		 token[32];	/* of QDELIVERY; "-": no owner; "": no field */
 } model[MOST];
 static int nmodel;
 
@@ -52,7 +52,7 @@ by_tag(const char *tag)
 	return NULL;
 }
 
-/* Some message in this state; NULL: there is none. */
+/* A random message in this state; NULL: there is none. */
 static struct message_model *
 some(enum state state)
 {
@@ -77,11 +77,11 @@ count(enum state state)
 	return n;
 }
 
-/* -- what is ------------------------------------------------------------------ */
+/* -- checks --------------------------------------------------------------- */
 
 /*
- * For whom it is pending.  From 7.0 on claiming what is not in the stream any more
- * takes it out of the list, in 6.2 it does not.
+ * For whom the entry is pending.  From 7.0 on, a claim of a deleted entry removes it from
+ * the list; in 6.2 it does not.
  */
 static int
 holder(const char *id)
@@ -144,7 +144,7 @@ check(void)
 	    count(HELD) + count(RETRY));
 }
 
-/* -- what we do ----------------------------------------------------------------- */
+/* -- steps of rqd --------------------------------------------------------- */
 
 static void
 add(void)
@@ -230,7 +230,7 @@ settled(struct message_model *m, const char *op, const char *token)
 			m->state = OTHER;
 		m->token[0] = '\0';
 		m->attempts = m->crashes = 0;
-		/* It may have been long theirs. */
+		/* If the other claimed it before, it may be abandoned already. */
 		m->old = m->old && !m->newer;
 		return "taken";
 	}
@@ -342,7 +342,7 @@ tick(void)
 	assert_int_equal(dropped, 0);
 }
 
-/* -- what others do --------------------------------------------------------------- */
+/* -- steps of others ------------------------------------------------------ */
 
 static void
 other_reads(void)
@@ -414,7 +414,7 @@ delete(void)
 		m->state = GONE;
 }
 
-/* A step; its number, for messages. */
+/* Makes a random step. */
 static void
 step(void)
 {
@@ -432,7 +432,7 @@ step(void)
 		steps[i].fn();
 }
 
-/* Everybody is dead; somebody works it all off. */
+/* All daemons and consumers are dead; one daemon works off all messages. */
 static void
 work_off(void)
 {
@@ -480,7 +480,7 @@ TEST(test_model)
 	check();
 	assert_int_equal(rig_int(&rig, "EVAL %s 1 %s",
 	    "return redis.call('XPENDING', KEYS[1], 'rqd')[1]", Q), 0);
-	/* Fields of what others had claimed are swept when they are old. */
+	/* Ticks sweep old fields of entries that others had claimed. */
 	{
 		struct ticked t = { .scan = "", .cursor = "0" };
 

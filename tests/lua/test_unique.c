@@ -9,16 +9,16 @@
 #define FAR	"100000"
 #define AWAY	1e10
 
-/* Ids of all sorts; the first ones are as people have them. */
+/* Ids of all sorts; the first ones are usual ones. */
 static struct id {
 	const char	*text;
 	size_t		 len;
 	enum { Q_NONE, Q_DUE, Q_LATER } queued;	/* in the zset */
 	enum { TAG_NONE, TAG_RUNS, TAG_RETRY } state;
-	bool		 due;		/* TAG_RETRY: now */
-	bool		 expired;	/* TAG_RUNS: and its lease is over */
+	bool		 due;		/* TAG_RETRY: it is due */
+	bool		 expired;	/* TAG_RUNS: its lease has ended */
 	long long	 attempts, crashes;
-	char		 token[32];	/* "-": nobody's */
+	char		 token[32];	/* "-": no owner */
 	bool		 has_tag;
 	char		 tag[256];
 } ids[] = {
@@ -154,7 +154,7 @@ step_produce(void)
 	case 3: snprintf(score, sizeof(score), "%.0f", (now + 1e5) * 1000); break;
 	case 4: snprintf(score, sizeof(score), "%.6f", now + 1e5); break;
 	case 5: snprintf(score, sizeof(score), "%u", (unsigned)unit_below(1000)); break;
-	/* Long ago: by INCR it must not come to fall due during the test. */
+	/* Long ago: INCR must not make the id due during the test. */
 	default: snprintf(score, sizeof(score), "%.6f",
 	    now - 1000 - (double)unit_below(100)); break;
 	}
@@ -169,7 +169,7 @@ step_produce(void)
 	see_score(id);
 }
 
-/* Somebody changes his mind. */
+/* A producer removes an id. */
 static void
 step_cancel(void)
 {
@@ -187,7 +187,7 @@ took(const struct popped *p)
 	struct id *id = by_text(p->payload, p->len);
 	bool retry = id->state == TAG_RETRY && id->due;
 
-	assert_int_not_equal(id->state, TAG_RUNS);	/* never beside itself */
+	assert_int_not_equal(id->state, TAG_RUNS);	/* an id never runs twice at once */
 	assert_true(retry || id->queued == Q_DUE);
 	if (id->state == TAG_NONE)
 		id->attempts = id->crashes = 0;
@@ -219,7 +219,7 @@ step_pop(void)
 
 	rig.turn = turns[unit_below(ARRAY_LEN(turns))];
 	snprintf(call, sizeof(call), "m.%u", ++calls);
-	/* A bounded one may find nothing but ids that run: not twice. */
+	/* A bounded pop may look only at ids that run, but at no id a second time. */
 	for (n = 0, i = 0; n == 0 && i < (bounded ? (int)IDS : 1); i++)
 		n = rig_pop(&rig, want, bounded ? (long long)unit_below(60) : 1048576, MAX, call,
 		    0, known + nknown, NULL);
@@ -355,7 +355,7 @@ step_tick(void)
 	assert_int_equal(t.dropped + t.promoted, 0);
 }
 
-/* All letters live again: due now. */
+/* Retries up to five dead letters: their ids are due now. */
 static void
 step_dead_retry(void)
 {
@@ -387,7 +387,7 @@ step_dead_retry(void)
 	freeReplyObject(letters);
 }
 
-/* Works off everything; each id once, and nothing is left. */
+/* Works off all ids; no key may be left. */
 static void
 work_off(void)
 {

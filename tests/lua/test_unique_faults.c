@@ -33,7 +33,10 @@ pop(int n, struct popped *p)
 	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
 }
 
-/* Thousands that run and are due again hide nothing, and are looked at once. */
+/*
+ * Thousands of ids that run and are due again do not hide another id, and a pop looks at
+ * each of them only once.
+ */
 TEST(test_hidden)
 {
 	static struct popped p[2000];
@@ -74,7 +77,10 @@ TEST(test_hidden)
 	rig_popped_done(p, 2000);
 }
 
-/* Put off ids whose deliveries a hand has removed are found by ticks, among many. */
+/*
+ * Ids were put off because they run, and an operator has removed their deliveries: ticks
+ * find them among many others.
+ */
 TEST(test_strays)
 {
 	static struct popped p[400];
@@ -104,7 +110,7 @@ TEST(test_strays)
 	assert_int_equal(rig_int(&rig, "ZCOUNT %s -inf 7", rig_key(&rig, KEY_QUEUE)), 10);
 }
 
-/* The order of scores, whichever their unit. */
+/* Ids are popped in the order of their times, whether in seconds or in milliseconds. */
 TEST(test_order)
 {
 	static const char *const want[] = { "first", "second", "third", "now", "ms" };
@@ -241,7 +247,7 @@ TEST(test_push)
 	}
 }
 
-/* That it runs, and was put off, does not change this. */
+/* The same holds for an id that was put off because it runs. */
 TEST(test_push_put_off)
 {
 	struct popped p[2];
@@ -263,7 +269,7 @@ TEST(test_push_put_off)
 	rig_popped_done(p, 2);
 }
 
-/* Removing the rest of a retry does not remove an id that was enqueued since. */
+/* A pop removes a retry without a payload, and not the same id in the queue. */
 TEST(test_empty_retry)
 {
 	struct popped p;
@@ -446,7 +452,7 @@ static const char *const commands[] = {
 	"zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
 };
 
-/* Times in milliseconds may be seconds now. */
+/* The pop may already have changed milliseconds into seconds. */
 static bool
 may_change(const struct fault_path *p, const char *command)
 {

@@ -1,6 +1,6 @@
 /*
  * A queue of kind "ack" with all that it needs, and a stand-in for the engine that
- * records the callbacks. Each box has a loop of its own: a box whose loop the test does
+ * records the callbacks.  Each box has a loop of its own: a box whose loop the test does
  * not turn behaves as a daemon that hangs.
  */
 #pragma once
@@ -78,13 +78,13 @@ void	box_done(struct box *);
 /* Settles the delivery with index i. */
 void	box_settle(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay);
 /*
- * Settles the five oldest deliveries: ack, failed retry, return, dead, defer. Each delay
+ * Settles the five oldest deliveries: ack, failed retry, return, dead, defer.  Each delay
  * is an hour.
  */
 void	box_settle_each_way(struct box *);
 void	box_turn(struct box *, usec_t);		/* turns the loop for this long */
 /*
- * Acks all messages that the n boxes get, until Redis has none left. Calls each() between
+ * Acks all messages that the n boxes get, until Redis has none left.  Calls each() between
  * turns, unless it is NULL.
  */
 void	box_drain(struct box *const *, unsigned n, void (*each)(void));
@@ -106,10 +106,10 @@ int	 fixture_teardown(void **);
 
 void	 push(const char *payload);
 void	 push_numbers(int n);		/* pushes messages with the ids 0 to n - 1 */
-/* The number of keys in Redis. QSTATS does not count: a tick may have written it. */
+/* The number of keys in Redis.  QSTATS does not count: a tick may have written it. */
 long long keys(void);
 /*
- * Whether Redis still has data of a delivery. Records of the last pops of daemons do not
+ * Whether Redis still has data of a delivery.  Records of the last pops of daemons do not
  * count: they stay if a daemon dies with messages in flight.
  */
 bool	 left_over(void);
@@ -122,6 +122,6 @@ void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t dela
 	    enum settled);
 /*
  * Takes a message larger than message_max, which must come without its payload, and
- * settles it as dead. The confirmation must be this one.
+ * settles it as dead.  The confirmation must be this one.
  */
 void	 bury_too_large(enum settled);

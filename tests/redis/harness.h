@@ -90,7 +90,7 @@ void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *,
 	    int argc, const char *const *argv, const size_t *argvlen);
 
 /*
- * Sends a command by a blocking connection, and returns its reply. NULL ends the words.
+ * Sends a command by a blocking connection, and returns its reply.  NULL ends the words.
  */
 struct blocking_conn;
 struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...)

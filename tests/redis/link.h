@@ -15,7 +15,7 @@ struct link {
 
 /*
  * In each period of `every` milliseconds each connection passes on at most `up` bytes to
- * the server and `down` bytes to the client; 0: no limit. The link listens on path.link.
+ * the server and `down` bytes to the client; 0: no limit.  The link listens on path.link.
  */
 void	link_start(struct link *, const char *path, size_t up, size_t down, int every);
 void	link_stop(struct link *);

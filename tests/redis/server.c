@@ -1,5 +1,5 @@
 /*
- * The redis-server of tests. It is ready when it answers PING, also with an error: it may
+ * The redis-server of tests.  It is ready when it answers PING, also with an error: it may
  * want a password, or be loading.
  */
 #include "server.h"

@@ -1,6 +1,6 @@
 /*
- * A redis-server of a test's own. It listens on a unix socket in a directory of its own,
- * saves nothing, and ends with the test program. A failure of any of these functions ends
+ * A redis-server of a test's own.  It listens on a unix socket in a directory of its own,
+ * saves nothing, and ends with the test program.  A failure of any of these functions ends
  * the test program.
  */
 #pragma once
@@ -33,8 +33,8 @@ void	 server_stop(struct server *);			/* kills it, removes its directory */
 
 /*
  * Sends a command over a connection of the test's own; the format is that of
- * redisCommand(). Returns the text or number of the reply (of an array: of its last
- * element). The text is valid until the next call.
+ * redisCommand().  Returns the text or number of the reply (of an array: of its last
+ * element).  The text is valid until the next call.
  */
 const char *server_do(struct server *, const char *fmt, ...);
 long long server_int(struct server *, const char *fmt, ...);

@@ -91,7 +91,7 @@ settle_and_turn(unsigned n)
 }
 
 /*
- * Whether QBACKUP falls to n in this time. The loop does not turn meanwhile: results that
+ * Whether QBACKUP falls to n in this time.  The loop does not turn meanwhile: results that
  * were sent arrive in Redis, results that wait for a batch do not.
  */
 static bool
@@ -118,7 +118,7 @@ settle_quickly(void)
 }
 
 /*
- * A result of a quick handler waits for others, and is then sent. Not each round shows
+ * A result of a quick handler waits for others, and is then sent.  Not each round shows
  * it: on a busy machine the batch timer may be over before the test looks.
  */
 FIXTURE_TEST(test_batching)
@@ -299,7 +299,7 @@ FIXTURE_TEST(test_pause)
 }
 
 /*
- * The fleet is full, and the report of a push never arrives. The pop learns that the
+ * The fleet is full, and the report of a push never arrives.  The pop learns that the
  * fleet is full: the queue must then wait for a free place, not for another push.
  */
 FIXTURE_TEST(test_full_again)

@@ -72,7 +72,7 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
 }
 
 /*
- * The reply of a pop is lost, and the engine wants nothing any more. After a while the
+ * The reply of a pop is lost, and the engine wants nothing any more.  After a while the
  * queue returns the message, so that other daemons can take it.
  */
 FIXTURE_TEST(test_lost_pop_unwanted)
@@ -95,7 +95,7 @@ FIXTURE_TEST(test_lost_pop_unwanted)
 
 /*
  * After a hang, Redis may run the old connection's pop after the new connection has asked
- * what the pop took. In either order the message is delivered before its lease ends.
+ * what the pop took.  In either order the message is delivered before its lease ends.
  */
 FIXTURE_TEST(test_lost_pop_late)
 {
@@ -204,7 +204,7 @@ FIXTURE_TEST(test_lost_tick)
 }
 
 /*
- * Redis cannot write the dead letter, and this reply is lost. The queue learns it on the
+ * Redis cannot write the dead letter, and this reply is lost.  The queue learns it on the
  * next connection, and reports "deferred".
  */
 FIXTURE_TEST(test_lost_deferred)
@@ -223,7 +223,7 @@ FIXTURE_TEST(test_lost_deferred)
 
 /*
  * The reply of a dead letter is lost, and another message with the same id is delivered
- * meanwhile. The queue reports the dead letter as written, and writes it once.
+ * meanwhile.  The queue reports the dead letter as written, and writes it once.
  */
 FIXTURE_TEST(test_lost_letter)
 {

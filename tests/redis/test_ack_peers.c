@@ -152,7 +152,7 @@ fleet_open(struct box *b, unsigned i)
 
 /*
  * Daemons die with messages in flight, hang, and lose their connections, and Redis
- * forgets its scripts. All messages are acked, and Redis keeps no data of a delivery.
+ * forgets its scripts.  All messages are acked, and Redis keeps no data of a delivery.
  */
 FIXTURE_TEST(test_fleet)
 {
@@ -234,7 +234,7 @@ note_op(struct box *b, const struct message *m, enum verdict_op op, enum settled
 
 /*
  * The queue reports a cancelled message at once after a hint from rqctl, else with its
- * next renewal. It keeps the lease until the message is settled.
+ * next renewal.  It keeps the lease until the message is settled.
  */
 FIXTURE_TEST(test_cancelled)
 {
@@ -297,7 +297,7 @@ FIXTURE_TEST(test_cancelled_kept)
 }
 
 /*
- * The owner of a cancelled message hangs. The daemon that takes the message next learns
+ * The owner of a cancelled message hangs.  The daemon that takes the message next learns
  * that it was cancelled, and need not run it.
  */
 FIXTURE_TEST(test_cancelled_expired)

@@ -30,7 +30,7 @@ FIXTURE_TEST(test_rescue)
 
 /*
  * The rescue script gives a reply that rqd does not know: the queue warns, keeps the
- * message, and tries again. Nobody else has the message.
+ * message, and tries again.  Nobody else has the message.
  */
 FIXTURE_TEST(test_rescue_nonsense)
 {
@@ -72,7 +72,7 @@ FIXTURE_TEST(test_flushall)
 
 /*
  * A reload has given the queue another name and kept its key: the daemon drains the old
- * queue while the new one pops. Calls of one queue say nothing about messages of the
+ * queue while the new one pops.  Calls of one queue say nothing about messages of the
  * other.
  */
 FIXTURE_TEST(test_renamed)

@@ -48,7 +48,7 @@ FIXTURE_TEST(test_renewed_while_popping)
 }
 
 /*
- * A daemon is stopped before it reads the reply of its pop. Its lease ends, and another
+ * A daemon is stopped before it reads the reply of its pop.  Its lease ends, and another
  * daemon finishes the message: the first daemon must not run it again.
  */
 FIXTURE_TEST(test_stopped_before_the_reply)

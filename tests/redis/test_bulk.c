@@ -124,7 +124,7 @@ QUEUE_TEST(test_slots)
 }
 
 /*
- * All connections end while a large message arrives: it is delivered all the same. A
+ * All connections end while a large message arrives: it is delivered all the same.  A
  * large message is also delivered if its pop's reply was lost.
  */
 QUEUE_TEST(test_lost)

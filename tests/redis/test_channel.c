@@ -91,7 +91,7 @@ TEST_WITH(test_patterns, setup_pattern, fixture_teardown)
 }
 
 /*
- * The queue drops messages that do not fit into the backlog. It warns once at the
+ * The queue drops messages that do not fit into the backlog.  It warns once at the
  * beginning and once at the end.
  */
 QUEUE_TEST(test_backlog)
@@ -175,7 +175,7 @@ TEST_WITH(test_names, setup_pattern, fixture_teardown)
 }
 
 /*
- * A returned message whose handler never began is delivered again, in its place. One
+ * A returned message whose handler never began is delivered again, in its place.  One
  * whose handler began is dropped.
  */
 QUEUE_TEST(test_return)

@@ -219,7 +219,7 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 }
 
 /*
- * Reads from Redis which daemon has which message. The test looks more often than leases
+ * Reads from Redis which daemon has which message.  The test looks more often than leases
  * end, so that it misses no delivery.
  */
 static void
@@ -286,7 +286,7 @@ moment_take(void)
 }
 
 /*
- * Puts Redis back to the saved moment, and closes its connections. One time in three it
+ * Puts Redis back to the saved moment, and closes its connections.  One time in three it
  * makes Redis empty instead, and leaves the connections open.
  */
 static void
@@ -339,7 +339,7 @@ restart(void)
 	restarts++;
 }
 
-/* Makes a random fault, at most one in up to 250 ms. Those that last may overlap. */
+/* Makes a random fault, at most one in up to 250 ms.  Those that last may overlap. */
 static void
 some_fault(unsigned i)
 {

@@ -1,6 +1,6 @@
 /*
  * Deadlines: large replies and requests over a slow link, and servers that send a few
- * bytes at a time. The window of timely replies across connections. How long the
+ * bytes at a time.  The window of timely replies across connections.  How long the
  * connection waits before it connects again.
  */
 #include "harness.h"

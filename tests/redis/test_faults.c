@@ -240,7 +240,7 @@ FIXTURE_TEST(test_credentials)
 }
 
 /*
- * A user with few permissions can connect. The connection cannot know which server it is,
+ * A user with few permissions can connect.  The connection cannot know which server it is,
  * and reports it as changed.
  */
 FIXTURE_TEST(test_acl_user)

@@ -218,7 +218,7 @@ QUEUE_TEST(test_lost_reply)
 }
 
 /*
- * After a hang, Redis must not run a pop whose connection has ended. A new timeout in the
+ * After a hang, Redis must not run a pop whose connection has ended.  A new timeout in the
  * configuration does not change that: it needs a restart.
  */
 QUEUE_TEST(test_late)

@@ -468,7 +468,7 @@ CLUSTER_TEST(test_retired)
 
 /*
  * A slot moves while nothing is sent to it: its old master ends the subscription to its
- * channel, and the queue goes to the new master. Keys in other slots are still watched.
+ * channel, and the queue goes to the new master.  Keys in other slots are still watched.
  */
 CLUSTER_TEST(test_slot_leaves)
 {
@@ -536,7 +536,7 @@ CLUSTER_TEST(test_slot_reconnect)
 }
 
 /*
- * A route leaves: rqd unsubscribes, and does not take this for a slot that moves. A route
+ * A route leaves: rqd unsubscribes, and does not take this for a slot that moves.  A route
  * that joins again at once is subscribed again.
  */
 CLUSTER_TEST(test_slot_unwanted)
@@ -731,7 +731,7 @@ CLUSTER_TEST(test_ask)
 }
 
 /*
- * The node that ASK names hangs, and then dies: the command is answered once. If its
+ * The node that ASK names hangs, and then dies: the command is answered once.  If its
  * owner has cancelled it, it is not answered.
  */
 CLUSTER_TEST(test_ask_lost)

@@ -1,6 +1,6 @@
 /*
  * Requests: each is answered once, or not at all after its cancellation, whatever happens
- * to the connection. And struct words, which holds the words of a request.
+ * to the connection.  And struct words, which holds the words of a request.
  */
 #include "harness.h"
 

@@ -339,7 +339,7 @@ all_done(void)
 
 /*
  * Daemons with the same consumer name die with entries in flight, and lose their
- * connections. Another consumer abandons entries, and the group is destroyed. Every entry
+ * connections.  Another consumer abandons entries, and the group is destroyed.  Every entry
  * is handled, and none is left pending.
  */
 QUEUE_TEST(test_fleet)

@@ -1,5 +1,5 @@
 /*
- * TLS against a redis-server with a TLS port, and certificates made by openssl(1). If
+ * TLS against a redis-server with a TLS port, and certificates made by openssl(1).  If
  * hiredis has no TLS, rqd must say so.
  */
 #include <config.h>

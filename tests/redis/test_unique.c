@@ -292,7 +292,7 @@ check_hands(void)
 
 /*
  * Daemons die, connections break, Redis forgets its scripts, and ids are enqueued at any
- * time. No id runs twice at the same time, and in the end none is left.
+ * time.  No id runs twice at the same time, and in the end none is left.
  */
 QUEUE_TEST(test_fleet)
 {
