@@ -218,16 +218,14 @@ FIXTURE_TEST(test_wake_up_delayed)
 /* An idle queue sends nothing to Redis; the count includes commands of the test. */
 FIXTURE_TEST(test_idle)
 {
-	long long before, after;
+	long long after;
 
 	box_start(&box, 1);
 	box_turn(&box, 200 * MSEC);
 	server_do(&server, "CONFIG RESETSTAT");
-	before = server_int(&server, "EVAL %s 0", "return 1");
 	box_turn(&box, SEC);
 	after = atoll(strstr(server_do(&server, "INFO stats"), "total_commands_processed:") + 25);
-	assert_int_equal(before, 1);
-	assert_in_range(after, 0, 3);
+	assert_in_range(after, 0, 2);
 }
 
 /*
