@@ -11,7 +11,7 @@
 
 /* -- words ---------------------------------------------------------------------- */
 
-/* Adds the value of the conversion that begins behind the %; returns its length. */
+/* Adds the value of a conversion.  spec follows the %; returns the length of the conversion. */
 static size_t
 convert(struct buf *b, const char *spec, va_list *ap)
 {
@@ -132,7 +132,7 @@ check_lost(struct ctl *c, struct redisReply *reply, char *cause)
 	return reply;
 }
 
-/* An error reply is an answer, but no success. */
+/* Reports and frees an error reply: returns NULL then, else the reply. */
 static struct redisReply *
 check_error(struct ctl *c, struct redisReply *reply)
 {

@@ -17,7 +17,7 @@
 
 struct redisReply;
 
-/* The words of such a format, or appends them to a command. */
+/* ask_format() returns the words of such a format; ask_add() appends them to a command. */
 struct words ask_format(const char *fmt, ...) PRINTF(1, 2);
 void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
 /* Appends every step-th element of a list; borrowed. */
@@ -58,27 +58,33 @@ int	ask_status(enum reply_error);
 
 /*
  * Redis' time in seconds since 1970; -1 after an error was reported.  In a cluster each
- * master has a clock of its own: that of the verb's queue, or of this key.
+ * master has a clock of its own.  ask_time() asks the chosen master, ask_time_of() that of
+ * the key.
  */
 double	ask_time(struct ctl *);
 double	ask_time_of(struct ctl *, const char *key);
 
 /*
- * How many masters there are: 1 without a cluster; 0 after an error was reported.  Commands
- * without a key, and the two questions below, go to the one that ask_master() names, until
- * ask_master_of() a key; NULL: that of the verb's queue, as at the beginning.
+ * ask_masters() returns how many masters the cluster has: 1 without a cluster; 0 after an
+ * error was reported.
+ *
+ * ask_master() chooses the master that gets commands without a key, ask_info() and
+ * ask_config(): by its number, from 0.  ask_master_of() chooses the master of a key, or with
+ * NULL that of the verb's queue, which is also the first choice.
  */
 size_t	ask_masters(struct ctl *);
 void	ask_master(struct ctl *, size_t);
 void	ask_master_of(struct ctl *, const char *key);
 
 /*
- * How many are subscribed to the daemon's control channel, after PUBLISH has answered `heard`:
- * in a cluster that counts the subscribers of one node only.
+ * Returns how many clients are subscribed to the daemon's control channel.  heard is the reply
+ * to PUBLISH.  In a cluster PUBLISH counts the subscribers of one node only: if it says 0,
+ * ask_heard() asks each master.
  */
 int64_t	ask_heard(struct ctl *, const char *instance, int64_t heard);
 
-/* A field of INFO, or a parameter of CONFIG; "" where Redis denies it.  The caller frees it. */
+/* A field of INFO, or a parameter of CONFIG; "" if Redis denies it.  The caller frees it. */
 char	*ask_info(struct ctl *, const char *section, const char *field);
-char	*ask_memory(struct ctl *);	/* that Redis is full: see advice_memory() */
+/* A sentence if Redis has no memory left, else NULL: see advice_memory().  The caller frees it. */
+char	*ask_memory(struct ctl *);
 char	*ask_config(struct ctl *, const char *parameter);

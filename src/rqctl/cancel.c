@@ -1,10 +1,10 @@
 /*
  * rqctl cancel: ends messages wherever they are.
  *
- * A message moves from QDELAYED to the list, from there to a handler, and to QRETRY; rqctl
- * looks at these places in this order, so that one that moves meanwhile is met.  Of QDELAYED
- * and the list it looks at the entries that come next, from the last of these to the
- * first: they move that way.
+ * A message moves from QDELAYED to the list, from there to a handler, and then to QRETRY.
+ * rqctl searches these places in this order, so it does not miss a message that moves
+ * meanwhile.  In QDELAYED and the list it searches the next --scan entries.  Entries move
+ * towards the front, so rqctl begins with the last of them.
  *
  * A message in flight is only marked (cancel.lua).  Its daemon sees the mark when it renews the
  * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
@@ -24,32 +24,32 @@
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */
-#define SCAN_MAX	300000		/* Redis looks at them twice for each, 10 ms */
+#define SCAN_MAX	300000		/* Redis searches them twice per message: 10 ms */
 #define WINDOW		500		/* entries of the list that are read at once */
 
-/* A message that a daemon has. */
+/* A message in flight that cancel.lua has marked. */
 struct marked {
 	char		*tag;		/* escaped; owned */
 	const char	*daemon;	/* borrowed */
-	double		 left;		/* seconds of its lease, as far as is known; NAN: not */
+	double		 left;		/* seconds until its lease ends; NAN: not known */
 };
 
 struct canceller {
 	struct ctl	*ctl;
-	const char	*mode;		/* cancel.lua's */
-	char		*error;		/* for letters */
-	char		 who[DELIVERY_BY];	/* as cancel.lua takes it */
+	const char	*mode;		/* for cancel.lua: "look", "drop" or "dead" */
+	char		*error;		/* of the dead letters */
+	char		 who[DELIVERY_BY];	/* for cancel.lua, see set_who() */
 	long		 scan;
 	struct select	 select;	/* the ids */
-	bool		*found;		/* for each of them */
+	bool		*found;		/* for each id: a message has it */
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
-	struct words	 tags;		/* of this key, cancelled: a scan may show one twice */
-	struct words	 daemons;	/* who must be told */
+	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
+	struct words	 daemons;	/* that get a hint */
 	struct marked	*marked;	/* owned */
 	size_t		 nmarked;
 };
 
-/* -- words about one ---------------------------------------------------------------- */
+/* -- one message -------------------------------------------------------------------- */
 
 static bool
 is_dry(const struct canceller *j)
@@ -57,7 +57,7 @@ is_dry(const struct canceller *j)
 	return ctl_given(j->ctl, OPT_DRY_RUN);
 }
 
-/* Adds a copy, unless the list has it; false: it has. */
+/* Adds a copy of the text.  Returns false if the list has it already. */
 static bool
 add_once(struct words *w, const char *text, size_t len)
 {
@@ -68,7 +68,7 @@ add_once(struct words *w, const char *text, size_t len)
 	return true;
 }
 
-/* An id may be given twice. */
+/* Marks the id as found, also where the arguments repeat it. */
 static void
 set_found(struct canceller *j, int which)
 {
@@ -77,7 +77,7 @@ set_found(struct canceller *j, int which)
 			j->found[i] = true;
 }
 
-/* place: where the message was; daemon: NULL: none has it. */
+/* place: where the message was.  daemon: the one that runs it, or NULL. */
 static void
 report(const struct canceller *j, const char *name, size_t len, const char *place,
     const char *daemon)
@@ -97,10 +97,7 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 
 /* -- waiting and delayed -------------------------------------------------------------- */
 
-/*
- * Returns the index of the id among those selected, or -1, as for a message without an
- * id ("").
- */
+/* Returns the index of the id among those selected, or -1.  "": the message has no id. */
 static int
 which_id(const struct canceller *j, const char *id)
 {
@@ -110,7 +107,7 @@ which_id(const struct canceller *j, const char *id)
 	return -1;
 }
 
-/* Ends one message of a key: 1; 0: it is gone by now; -1 after an error. */
+/* Ends one message of a key.  Returns 1; 0 if it has left the key meanwhile; -1 after an error. */
 static int
 cancel_waiting(struct canceller *j, enum key key, int which, const char *data, size_t len)
 {
@@ -137,7 +134,7 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 	return rc;
 }
 
-/* Entries lo to hi of the list or of QDELAYED, counted from the next one. */
+/* Searches entries lo to hi - 1 of the list or of QDELAYED; 0 is the next one. */
 static int
 cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 {
@@ -166,7 +163,7 @@ cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 	return rc == -1 ? -1 : 0;
 }
 
-/* total: of the key; -1 after an error. */
+/* total: how many entries the key has; -1: counting them failed.  Returns 0, or -1 to stop. */
 static int
 cancel_key(struct canceller *j, enum key key, int64_t total)
 {
@@ -180,7 +177,7 @@ cancel_key(struct canceller *j, enum key key, int64_t total)
 	return total == -1 ? -1 : 0;
 }
 
-/* The ids themselves, due or not. */
+/* For kind "unique": Q is a set of ids, so no search is needed. */
 static int
 cancel_ids(struct canceller *j)
 {
@@ -211,7 +208,7 @@ lease_left(struct canceller *j, const char *tag, size_t len)
 	return left;
 }
 
-/* The daemon will be told. */
+/* Remembers the message, and its daemon for a hint. */
 static void
 add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 {
@@ -269,7 +266,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	return 0;
 }
 
-/* A field of QDELIVERY: whether it is a further delivery, id#..., of one of the ids. */
+/* Cancels the tag of a QDELIVERY field if it is a further delivery, id#..., of a selected id. */
 static int
 cancel_field(struct canceller *j, const struct redisReply *tag, const struct redisReply *value)
 {
@@ -287,7 +284,7 @@ cancel_field(struct canceller *j, const struct redisReply *tag, const struct red
 	return 0;
 }
 
-/* A pattern that the further deliveries of the ids match. */
+/* A pattern for HSCAN that matches the further deliveries of all ids. */
 static char *
 further_pattern(const struct canceller *j)
 {
@@ -335,7 +332,7 @@ cancel_deliveries(struct canceller *j)
 
 /* -- the end ------------------------------------------------------------------------------ */
 
-/* Says what happens to a message whose daemon is dead. */
+/* Tells the user when a message ends if its daemon is dead. */
 static void
 note_left(const struct canceller *j, const struct marked *m)
 {
@@ -354,8 +351,8 @@ note_left(const struct canceller *j, const struct marked *m)
 }
 
 /*
- * It is not subscribed.  A heartbeat lives on for 30 seconds: so a daemon that has one may be
- * dead, too.
+ * Reports a daemon that is not subscribed to its control channel.  Its heartbeat stays in Redis
+ * for 30 seconds, so a daemon with a heartbeat may be dead, too.
  */
 static void
 note_unheard(struct canceller *j, const char *daemon)
@@ -363,7 +360,7 @@ note_unheard(struct canceller *j, const char *daemon)
 	int64_t beats = ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon));
 
 	if (beats > 0)
-		ctl_note("%s hears no hints: it ends the handler within 10 s; but if it is dead:",
+		ctl_note("%s does not receive hints: it ends the handler within 10 s; if it is dead:",
 		    daemon);
 	else
 		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
@@ -372,7 +369,7 @@ note_unheard(struct canceller *j, const char *daemon)
 			note_left(j, &j->marked[i]);
 }
 
-/* A daemon that hears nothing sees the mark at its next renewal. */
+/* Sends the hints.  Without one, a daemon sees the mark at its next renewal. */
 static void
 tell_daemons(struct canceller *j)
 {
@@ -392,7 +389,7 @@ tell_daemons(struct canceller *j)
 	free(hint);
 }
 
-/* Whether the stream has the entry, and why it cannot be cancelled. */
+/* Reports why an entry of a stream was not cancelled. */
 static void
 entry_not_found(struct canceller *j, const char *id)
 {
@@ -433,7 +430,7 @@ not_found(struct canceller *j, const char *id)
 		    "delayed, not waiting; finished messages are only in the log", t->name, id);
 }
 
-/* "USER@HOST", as it may stand in a mark (see cancel.lua). */
+/* Replaces the characters of "USER@HOST" that a mark must not have (see cancel.lua). */
 static void
 set_who(struct canceller *j, const char *who)
 {
@@ -443,7 +440,6 @@ set_who(struct canceller *j, const char *who)
 			*p = '_';
 }
 
-/* In one key of the queue. */
 static int
 cancel_in_key(struct canceller *j)
 {
@@ -480,7 +476,7 @@ run(struct canceller *j)
 {
 	int i, rc = cancel_everywhere(j);
 
-	tell_daemons(j);	/* also of what was marked before an error */
+	tell_daemons(j);	/* even after an error: some may be marked */
 	for (i = 0; i < j->select.nids && rc == 0; i++)
 		if (!j->found[i])
 			not_found(j, j->select.ids[i]);

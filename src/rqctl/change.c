@@ -2,8 +2,8 @@
  * Verbs that change many messages; see change.h.  A selected message meets all
  * conditions.
  *
- * The rate is kept by the time at which each message is due, not by pauses between
- * steps.  So after a slow step the next ones follow at once.
+ * For --rate, change_add() computes from the beginning when the next step may start.  So after
+ * a slow step the next ones follow at once.
  */
 #include "rqctl/change.h"
 
@@ -35,7 +35,7 @@ parse_time(struct ctl *c, enum opt o, wall_t *ret)
 	return 0;
 }
 
-/* It must be one that a letter can have. */
+/* Refuses a --reason that no dead letter can have. */
 static int
 check_reason(struct ctl *c, const char *reason)
 {
@@ -178,7 +178,7 @@ report_none(struct change *ch, const struct change_ops *ops)
 	change_none(ch, ops->what);
 }
 
-/* Also after an error or an interruption. */
+/* Reports what was changed, also after an error or an interruption. */
 static void
 report(const struct change *ch, const struct change_ops *ops)
 {
@@ -197,7 +197,7 @@ report(const struct change *ch, const struct change_ops *ops)
 	    ch->dry || c->status == 0 ? "" : "; stopped before the end, the rest is unchanged");
 }
 
-/* Counts the matches and asks; how many the answer allows, or -1: do nothing. */
+/* Counts the matches and asks.  Returns how many may be changed, or -1: do nothing. */
 static int64_t
 ask_first(struct ctl *c, const struct change_ops *ops, const void *arg)
 {

@@ -38,10 +38,10 @@ bool	select_is_letter(const char *);
 
 struct change {
 	struct ctl	*ctl;
-	const void	*arg;		/* of change_run(), for walk and none */
+	const void	*arg;		/* as given to change_run(); for walk and none */
 	struct select	 select;
 	bool		 dry;		/* only count: --dry-run, or before the question */
-	int64_t		 most;		/* matches at most, as the question said; 0: all */
+	int64_t		 most;		/* changes at most: as many as the user agreed to; 0: all */
 	int64_t		 matched;	/* messages that the walk has found */
 	int64_t		 done;		/* messages that were changed; --rate counts these */
 	const char	*word;		/* "retried" */
@@ -74,12 +74,12 @@ int	change_begin(struct ctl *, struct change *, const char *word) MUSTCHECK;
 /* How many of the next n messages may be changed in one step: at least 1. */
 int	change_step(const struct change *, int n);
 
-/* Counts the next n matches; returns how many of them are meant. */
+/* Counts the next n matches; returns how many of them `most` allows. */
 int	change_match(struct change *, int n);
 
 /*
- * n more are done, and the walk has looked at `looked` of `total` messages.  Sleeps as --rate
- * demands; false when interrupted: stop.
+ * Adds n changes, and shows that the walk has looked at `looked` of `total` messages.  Sleeps
+ * as --rate demands.  False: a signal has come, so the walk must stop.
  */
 bool	change_add(struct change *, int64_t n, int64_t looked, int64_t total);
 

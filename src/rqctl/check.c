@@ -57,7 +57,7 @@ check_is_plugin(const struct ctl *c)
 	return plugin && !ctl_given(c, OPT_JSON);
 }
 
-/* An error is worse than a warning, and a warning than what is unknown. */
+/* Keeps the worst: an error is worse than a warning, a warning worse than "unknown". */
 static void
 raise_status(struct problems *f, const char *level)
 {
@@ -69,7 +69,7 @@ raise_status(struct problems *f, const char *level)
 		f->status = PLUGIN_UNKNOWN;
 }
 
-/* One finding; queue is NULL if it concerns Redis or the fleet.  Frees the text. */
+/* Adds a problem.  queue is NULL if it concerns Redis or the fleet.  Frees the text. */
 #define find(f, level, queue, ...)	add_problem((f), (level), (queue), xasprintf(__VA_ARGS__))
 static void
 add_problem(struct problems *f, const char *level, const char *queue, char *text)
@@ -94,7 +94,7 @@ problems_done(struct problems *f)
 	buf_done(&f->data);
 }
 
-/* at: "" or "127.0.0.1:7001: " */
+/* Checks one server.  at begins each text: "", or on a cluster "127.0.0.1:7001: ". */
 static void
 check_server(struct problems *f, const char *at)
 {
@@ -132,7 +132,6 @@ needs_full_coverage(struct ctl *c)
 	return yes;
 }
 
-/* Each master of a cluster, or the one server. */
 static void
 check_servers(struct problems *f)
 {
@@ -187,7 +186,7 @@ check_types(struct problems *f, const struct target *t)
 	}
 }
 
-/* One daemon's limits, lease and kind against the configuration that was read. */
+/* Compares lease and shards among the daemons, and the lease with the configuration. */
 static void
 check_lease(struct problems *f, const struct picture *p, size_t i)
 {
@@ -238,8 +237,8 @@ check_group(struct problems *f, const struct picture *p, size_t i)
 
 /* One value of a queue. */
 struct measured {
-	double	 value;		/* NAN: not known; < 0: this kind of queue has none */
-	double	 least;		/* of an unknown latency; 0: nothing is known */
+	double	 value;		/* NAN: not known; < 0: the kind does not have it */
+	double	 least;		/* an unknown latency is at least this */
 };
 
 static struct measured
@@ -266,7 +265,7 @@ measure(const struct picture *p, size_t i, enum measure m)
 	return (struct measured){ n < 0 && d->problem != NULL ? NAN : (double)n, 0 };
 }
 
-/* A value is above a limit. */
+/* Reports a value that is above a limit. */
 static void
 find_above(struct problems *f, const char *level, const char *name, enum measure m, double value,
     double limit)
@@ -285,8 +284,8 @@ find_above(struct problems *f, const char *level, const char *name, enum measure
 }
 
 /*
- * The latency of a queue that has a threshold, and that is not known.  Without a daemon that
- * is the problem, and others may consume the queue.
+ * Reports that a latency with a threshold is not known.  Skips queues without a daemon:
+ * check_queue() reports those, unless other programs consume them.
  */
 static void
 find_unknown(struct problems *f, const struct picture *p, size_t i, double least)
@@ -320,7 +319,7 @@ check_measure(struct problems *f, const struct picture *p, size_t i, enum measur
 		find_unknown(f, p, i, got.least);
 }
 
-/* Those with a threshold, or all if none has one. */
+/* Checks the figures that have a threshold, or all of them if none has one. */
 static void
 check_measures(struct problems *f, const struct picture *p, size_t i)
 {
@@ -350,7 +349,7 @@ count_delayed_due(struct ctl *c, struct target *t, double now)
 	return n;
 }
 
-/* A queue for others, who know nothing of QRETRY, and perhaps nothing of QDELAYED. */
+/* Programs other than rqd consume this queue: they may not deliver QRETRY and QDELAYED. */
 static void
 check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
 {
@@ -372,7 +371,7 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	const struct service *s = &p->services[i];
 	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
-	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: kinds without */
+	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: the kind has no such fields */
 	bool work = d->waiting > 0 || d->due > 0;
 	char age[UNITS_TEXT_MAX];
 
@@ -400,7 +399,7 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		    d->dead == 1 ? "" : "s");
 	check_measures(f, p, i);
 	if (d->problem == NULL && orphans > 0)
-		EACH_KEY(k, &p->targets[i])	/* daemons have fields, too */
+		EACH_KEY(k, &p->targets[i])	/* minus the fields of daemons */
 			orphans -= delivery_daemons(f->ctl,
 			    p->targets[i].keys.name[KEY_DELIVERY]);
 	if (d->problem == NULL && orphans > 0)
@@ -468,7 +467,7 @@ totals_text(const struct picture *p)
 	    (long long)dead);
 }
 
-/* The worst problem is in the first line; all follow it, unless that is the only one. */
+/* The first line has the worst problem.  If there are more, a line for each follows. */
 static void
 print_plugin(struct problems *f, const struct picture *p)
 {
@@ -487,7 +486,7 @@ print_plugin(struct problems *f, const struct picture *p)
 	}
 }
 
-/* A list that only looks like a queue's key may be another program's. */
+/* The first text is for a key without the braces of a queue's key, see unnamed.h. */
 static void
 check_one_unnamed(struct problems *f, const struct unnamed *u, size_t i)
 {
@@ -504,7 +503,7 @@ check_one_unnamed(struct problems *f, const struct unnamed *u, size_t i)
 	free(text);
 }
 
-/* Messages that nobody will ever take. */
+/* Reports messages that no daemon takes, because no queue has their key. */
 static void
 check_unnamed(struct problems *f, const struct picture *p)
 {
@@ -537,7 +536,7 @@ check_all(struct problems *f, const struct picture *p)
 	schedules_missed(f->ctl, check_schedule, f);
 }
 
-/* The worst come first; those of one level in the order in which they were found. */
+/* Sorts by level, the worst first.  Problems of one level keep their order. */
 static void
 sort_problems(struct problems *f)
 {
@@ -563,7 +562,10 @@ print_json(const struct problems *f)
 	out_json(list);
 }
 
-/* Prints what check_all() has found, and sets the exit status; c->held: why it ended early. */
+/*
+ * Prints what check_all() has found, and sets the exit status.  c->held says why check_all() has
+ * ended early: check_end() prints it as the plugin's first line.
+ */
 static void
 report(struct problems *f, const struct picture *p)
 {
@@ -610,7 +612,7 @@ ping(struct ctl *c)
 	struct redisReply *reply;
 	usec_t began;
 
-	/* The first command of a cluster's master connects, too. */
+	/* On a cluster the first command to a master also connects: do not time it. */
 	if (ctl_is_cluster(c))
 		blocking_reply_free(ask_any(c, "PING"));
 	began = clock_mono();

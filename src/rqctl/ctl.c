@@ -103,8 +103,8 @@ variable(const char *name)
 }
 
 /*
- * The file to read, or NULL; *server: what overrides its server, *options: lines of
- * what overrides its options, or NULL.
+ * Returns the file to read, or NULL.  *server overrides the file's server; *options has lines
+ * that override its options.  Both may be NULL.
  */
 static const char *
 find_file(const struct ctl *c, const char **server, const char **options)
@@ -154,7 +154,7 @@ add_overrides(struct words *w, const struct ctl *c, const char *server, const ch
 	words_mem(w, NULL, 0);
 }
 
-/* One line for each file that has errors. */
+/* Warns of files that were skipped for their errors. */
 static void
 say_left_out(struct ctl *c, const struct config_report *r)
 {
@@ -168,7 +168,7 @@ say_left_out(struct ctl *c, const struct config_report *r)
 	c->left_out = r->left_out.n > 0;
 }
 
-/* An error of the command line says nothing of files: no other file would mend it. */
+/* Reports the first error.  If it is in a file, --server may help; if it is in -o, it cannot. */
 static void
 say_refused(struct ctl *c, const struct config_report *r)
 {
@@ -220,7 +220,7 @@ ctl_is_cluster(const struct ctl *c)
 	return c->config->redis.clusters[0] != NULL;
 }
 
-/* A refusal needs an operator; other failures may pass by themselves. */
+/* The exit status: EX_NOPERM if Redis refuses the password or the user. */
 static int
 connect_status(const char *cause)
 {

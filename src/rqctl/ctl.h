@@ -25,15 +25,15 @@
 #define EX_INTERRUPTED	130
 
 /*
- * A queue of the configuration, or, without a file, a bare key.  One with shards has several
- * keys: EACH_KEY() goes over them.
+ * A queue of the configuration, or a key if no configuration names it.  Q is the queue's key.  A
+ * queue with shards has more keys: EACH_KEY() visits each of them.
  */
 struct target {
 	const char			*name;	/* borrowed, or key */
 	const struct queue_config	*cfg;	/* NULL: the name is the key */
 	enum kind			 kind;
 	enum source			 source;
-	struct keys			 keys;	/* Q's, or of a shard in EACH_KEY(); borrowed */
+	struct keys			 keys;	/* of Q, or in EACH_KEY() of a shard; borrowed */
 	struct keys			*all;	/* those of each key; Q is the last; owned */
 	size_t				 nkeys;
 	const char			*key;	/* Q: heartbeats know the queue by it */
@@ -42,12 +42,12 @@ struct target {
 /* Sets t->keys to those of key i, 0 to nkeys - 1, or of Q; false: there is no such key. */
 bool	target_select(struct target *, size_t i);
 void	target_unselect(struct target *);
-/* For each key, as t->keys.  A loop that is left early calls target_unselect(). */
+/* Visits each key as t->keys.  If you leave the loop early, call target_unselect(). */
 #define EACH_KEY(i, t) \
 	for (size_t i = 0; target_select((t), i); i++)
-/* The sum of the replies to COMMAND KEY, for that key of each shard; -1 after an error. */
+/* Sends COMMAND KEY for each shard; returns the sum of the replies, or -1 after an error. */
 int64_t	target_count(struct ctl *, struct target *, const char *command, enum key);
-/* shards: as many keys beside this one; of the configuration where cfg is not NULL. */
+/* shards: how many; with cfg it is ignored, because cfg has their keys.  cfg may be NULL. */
 void	target_init(struct target *, const struct queue_config *cfg, const char *key,
 	    int64_t shards);
 /*
@@ -61,7 +61,7 @@ struct ctl {
 	struct config	*config;	/* NULL for VERB_LOCAL */
 	struct target	 target;	/* of the first argument, with VERB_TARGET */
 	struct masters	*client;	/* NULL until ctl_connect() */
-	int		 status;	/* of exit; the first error's */
+	int		 status;	/* exit status: that of the first error */
 	char		 note[96];	/* printed after an error: what long work has done so far */
 	bool		 hold;		/* errors are kept in held, not printed */
 	char		*held;		/* the first; escaped; owned */
@@ -82,7 +82,7 @@ int	ctl_put_error(struct ctl *, int status, char *line);	/* these free the line 
 void	ctl_put_note(char *line);
 void	ctl_put_result(const struct ctl *, json_t *, char *line);
 
-/* Drops the error that was held, and holds no more. */
+/* Drops the held error, and prints later ones again. */
 void	ctl_forget(struct ctl *);
 
 /*
@@ -90,7 +90,7 @@ void	ctl_forget(struct ctl *);
  * Then finds the verb's queue, c->target.
  */
 int	ctl_configure(struct ctl *) MUSTCHECK;
-bool	ctl_has_file(const struct ctl *);	/* the queues' names are known */
+bool	ctl_has_file(const struct ctl *);	/* a file was read */
 bool	ctl_is_cluster(const struct ctl *);
 int	ctl_connect(struct ctl *) MUSTCHECK;
 void	ctl_disconnect(struct ctl *);		/* the next command connects again */
@@ -115,10 +115,10 @@ int	ctl_wrong(struct ctl *, enum opt, char *cause);	/* takes the cause; -1 */
 #define ctl_confirm(c, ...)		ctl_ask((c), out_text(__VA_ARGS__))
 bool	ctl_ask(struct ctl *, char *what);	/* frees the text */
 
-/* Adds the lines of a text, which are not empty, as words. */
+/* Adds each line of a text as a word.  Skips empty lines. */
 void	ctl_add_lines(struct words *, const char *);
 
-/* SIGINT and SIGTERM only set a flag from here on: long work stops between two steps. */
+/* From here on SIGINT and SIGTERM only set a flag.  Long work checks it between two steps. */
 void	ctl_catch_signals(void);
 bool	ctl_interrupted(void);
 

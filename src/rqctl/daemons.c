@@ -1,8 +1,8 @@
 /*
- * rqctl daemons, quiet, probe: the live daemons, and hints to them.
+ * rqctl daemons, quiet, probe: lists the live daemons, and sends them hints.
  *
- * Hints go over the daemons' control channels; Redis says how many have received one.  A
- * daemon that may not subscribe to its channel, or that is older, receives none.
+ * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
+ * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 /* -- daemons ---------------------------------------------------------------------- */
 
-/* "orders mail(suspended)" */
+/* Adds a cell: "orders mail(suspended)". */
 static void
 add_queues(struct table *t, const struct daemon *d)
 {
@@ -57,7 +57,7 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 	add_queues(t, d);
 }
 
-/* Each queue about which daemons disagree. */
+/* Prints a line for each queue about which daemons disagree. */
 static void
 list_differences(const struct fleet *f)
 {
@@ -76,14 +76,14 @@ list_differences(const struct fleet *f)
 			    served[i].name);
 		if (!s.settings_differ || shown++ >= SETTINGS_MAX)
 			continue;
-		/* It may be meant: a larger host does more. */
+		/* Only a note: a larger host may have a higher concurrency on purpose. */
 		text = fleet_difference(&s);
 		out_line(NULL, "note: the configuration of %s differs between daemons: %s",
 		    served[i].name, text);
 		free(text);
 	}
 	if (shown > SETTINGS_MAX)
-		printf("note: that of %zu more queues differs, too\n", shown - SETTINGS_MAX);
+		printf("note: the configuration of %zu more queues differs, too\n", shown - SETTINGS_MAX);
 	free(served);
 }
 
@@ -114,7 +114,7 @@ daemons_run(struct ctl *c)
 
 /* -- hints ------------------------------------------------------------------------ */
 
-/* Sends a hint; whether the daemon has received it. */
+/* Sends a hint; returns whether the daemon has received it. */
 static bool
 send_hint(struct ctl *c, const char *instance, const char *hint)
 {

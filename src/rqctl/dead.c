@@ -1,9 +1,9 @@
 /*
- * rqctl dead: the letters of QDEAD.
+ * rqctl dead: lists, exports, retries, moves and deletes the letters of QDEAD.
  *
- * retry moves letters in bounded steps, each one atomic in Redis (dead_retry.lua puts the
- * message into QRETRY before it deletes the letter).  So an interruption loses none and
- * doubles none, and the same command retries the rest.
+ * retry and move work in bounded steps.  Each step is atomic in Redis: dead_retry.lua puts the
+ * message into QRETRY before it deletes the letter.  So an interruption neither loses nor
+ * doubles a message, and the same command retries the rest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@
 
 #define STEP		500		/* letters per call at most */
 #define STEP_BYTES	"1048576"	/* of messages per call */
-#define ERROR_MIN	24		/* columns of an error: ids are cut for it */
+#define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
 
-/* With the names of QDEAD's fields. */
+/* Adds the fields of a letter under their names in QDEAD; returns the object. */
 static json_t *
 letter_json(json_t *o, const struct letter *l)
 {
@@ -40,7 +40,7 @@ letter_json(json_t *o, const struct letter *l)
 
 /* -- dead list -------------------------------------------------------------------- */
 
-/* Of what a handler wrote, the last line says most. */
+/* Returns the last line: in what a handler has printed it says most about the failure. */
 static struct bytes
 last_line(struct bytes text)
 {
@@ -62,7 +62,7 @@ add_bytes(struct table *t, struct bytes b)
 	table_bytes(t, b.len > 0 ? b.data : "-", b.len > 0 ? b.len : 1);
 }
 
-/* "status 65", "attempts 75", "crashed SIGKILL", "too_large" */
+/* Adds a cell: "status 65", "attempts 75", "crashed SIGKILL" or "too_large". */
 static void
 add_reason(struct table *t, struct bytes reason, struct bytes status)
 {
@@ -91,7 +91,7 @@ list_row(struct listing *l, const struct letter *letter, double now)
 	add_bytes(t, f[FIELD_ANSWER].len > 0 ? f[FIELD_ANSWER] : last_line(f[FIELD_ERROR]));
 }
 
-/* Newest first. */
+/* Adds rows, the newest letter first.  Returns how many letters there are; -1: not known. */
 static int64_t
 list(struct listing *l, const struct select *s, double now)
 {
@@ -136,7 +136,7 @@ dead_list(struct ctl *c)
 
 /* -- dead show, export ------------------------------------------------------------ */
 
-/* Prints a field, on lines of its own if it has several. */
+/* Prints "NAME VALUE", or below the name each line of a value that has several. */
 static void
 show_field(const char *name, struct bytes b)
 {
@@ -196,7 +196,7 @@ show_one(const struct change *ch, const struct letter *l)
 	}
 }
 
-/* Writes every chosen letter; stops if nobody reads. */
+/* Writes the selected letters.  Stops when standard output cannot be written. */
 static void
 show(struct ctl *c, bool silent)
 {
@@ -230,7 +230,7 @@ dead_show(struct ctl *c)
 	show(c, true);
 }
 
-/* On a terminal, the letters themselves show the progress. */
+/* Shows no progress on a terminal: the letters themselves appear there. */
 void
 dead_export(struct ctl *c)
 {
@@ -239,13 +239,13 @@ dead_export(struct ctl *c)
 
 /* -- dead retry, drop, move ------------------------------------------------------- */
 
-/* An action on letters; to: the queue whose retries they become. */
+/* step() changes n letters, as retry_step() does.  to: the queue whose retries they become. */
 struct action {
 	int	(*step)(const struct action *, const struct letters *, int, int, int64_t *);
 	const struct target *to;
 };
 
-/* Letters i to i + n - 1 of the page, as words. */
+/* Adds the names of letters i to i + n - 1 of the page to a command. */
 static void
 add_names(const struct letters *l, int i, int n, struct words *w)
 {
@@ -260,7 +260,10 @@ add_names(const struct letters *l, int i, int n, struct words *w)
 /* Returned by dead_retry.lua. */
 enum { RETRY_DONE, RETRY_MOVED, RETRY_FIELDS };
 
-/* Moves up to n letters from i on; returns how many of these are dealt with, or -1. */
+/*
+ * Moves up to n letters from i on.  Returns how many of these the script has looked at, or -1;
+ * *moved: how many it has moved.
+ */
 static int
 retry_step(const struct action *a, const struct letters *l, int i, int n, int64_t *moved)
 {
@@ -298,7 +301,7 @@ drop_step(const struct action *a UNUSED, const struct letters *l, int i, int n, 
 	return *moved == -1 ? -1 : n;
 }
 
-/* Works through n letters of a page; false: stop. */
+/* Changes the first n letters of a page.  False: the walk must stop. */
 static bool
 do_page(struct change *ch, const struct letters *l, int n)
 {
@@ -354,7 +357,7 @@ dead_drop(struct ctl *c)
 	change_letters(c, "drop", "dropped", &(struct action){ drop_step, NULL });
 }
 
-/* One script moves them. */
+/* dead_retry.lua needs the keys of both queues in one slot of a cluster. */
 static bool
 is_one_slot(const struct ctl *c, const struct target *to)
 {
@@ -391,14 +394,14 @@ dead_move(struct ctl *c)
 
 /*
  * Each line of standard input is a letter as export writes it.  A letter keeps its number
- * unless QDEAD has had newer ones.  A letter whose number exists is skipped, so an
- * interrupted import can be repeated.
+ * unless QDEAD has had newer ones.  Import skips a letter whose number exists, so the user can
+ * repeat an interrupted import.
  */
 struct import {
 	struct ctl	*ctl;
 	int64_t		 line;
 	int64_t		 imported;
-	int64_t		 present;	/* there already */
+	int64_t		 present;	/* skipped: QDEAD has them already */
 };
 
 /* The fields of QDEAD that a letter may have. */
@@ -406,7 +409,7 @@ static const char *const fields[] = {
 	"id", "message", "reason", "attempts", "status", "error", "answer", "host"
 };
 
-/* Adds the fields that the object has; whether a message is among them. */
+/* Adds the fields that the object has; returns whether a message is among them. */
 static bool
 add_fields(struct words *w, const json_t *letter)
 {
@@ -429,7 +432,7 @@ add_fields(struct words *w, const json_t *letter)
 	return message;
 }
 
-/* The shard of a letter is the same when it is imported again. */
+/* Selects the shard by the id, or the number: a repeated import selects the same shard. */
 static void
 select_shard(struct ctl *c, const json_t *letter)
 {

@@ -1,13 +1,13 @@
 /*
  * rqctl retry, delayed, bury: messages that wait for a time.
  *
- * Delayed messages are the members of QDELAYED (a producer's own ZADD; of kind "unique"
- * the ids of the queue that are not due yet) and those in QRETRY that no handler has
- * seen yet (rqctl push --delay).
+ * Delayed messages are in two places.  Producers add members to QDELAYED; for kind "unique"
+ * these are the ids in Q that are not due.  rqctl push --delay adds messages to QRETRY: there
+ * the delayed ones are those that no handler has seen.
  *
- * Verbs walk page by page.  The next page begins at the score of the last member, behind
- * the members of this score that were seen.  An offset alone would skip members, because
- * daemons take others from the front meanwhile.
+ * Verbs walk page by page.  The next page begins at the score of the last member, and skips the
+ * members with this score that were seen.  With an offset from the front, the walk would miss
+ * members, because daemons remove others from the front meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 #define PAGE	500
 
-/* The place of the messages for a group of verbs. */
+/* The keys that a group of verbs searches. */
 struct places {
 	enum key	 keys[2];
 	size_t		 n;
@@ -34,28 +34,29 @@ static const struct places delayed = { { KEY_DELAYED, KEY_RETRY }, 2, true };
 
 /* -- walks ------------------------------------------------------------------------ */
 
-/* A walk over the chosen messages of c->target. */
+/* A walk over the selected messages of c->target. */
 struct walk {
 	struct ctl		*ctl;
 	const struct select	*select;	/* ids, or tags, and match */
 	const struct places	*places;
 	long			 cut;		/* bytes of messages that are read; -1: all */
-	int64_t			 most;		/* the walk ends after so many; 0: at the end */
+	int64_t			 most;		/* the walk stops after so many matches; 0: no limit */
 	struct listing		*list;		/* to list them; or NULL */
 	const struct action	*action;	/* to change them; or NULL */
-	/* The walk keeps here how far it is, and its results: */
+	/* The position of the walk, and its results: */
 	enum key		 key;
 	char			 score[32];	/* of the last member; "": none yet */
-	int64_t			 passed;	/* members of this score that stay */
-	int64_t			 chosen;	/* of these, in this page */
+	int64_t			 passed;	/* members with this score that were seen and stay */
+	int64_t			 chosen;	/* of `passed`, those that this page has selected */
 	double			 now;		/* Redis seconds, of the last page */
 	int64_t			 matched;
 	int64_t			 gone;		/* removed or moved */
 };
 
 /*
- * A verb that changes messages.  At the end of a page, step gets the members of the chosen
- * messages; it returns how many of these it has removed or moved, or -1 to stop.
+ * A verb that changes messages.  The walk calls step() at the end of a page, with the members
+ * of the selected messages.  step() returns how many of these it has removed or moved, or -1
+ * after an error was reported.
  */
 struct action {
 	const struct places *places;
@@ -136,7 +137,7 @@ list_one(struct walk *w, const struct waiting *m)
 	return true;
 }
 
-/* One page; *stop: no more is wanted. */
+/* Lists or changes a page.  Sets *stop if the walk is over.  Returns 0, or -1 after an error. */
 static int
 walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 {
@@ -164,7 +165,7 @@ walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 	if (gone == -1)
 		return -1;
 	w->gone += gone;
-	/* Of other scores some may have left, too: to see a member twice does no harm. */
+	/* Some of the gone members may have had other scores: the walk may then see a member twice. */
 	w->passed -= gone < w->chosen ? gone : w->chosen;
 	w->chosen = 0;
 	return 0;
@@ -173,7 +174,7 @@ walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 static int
 walk_key(struct walk *w, bool *stop)
 {
-	/* A member of QDELAYED is the message; and --match needs all of it. */
+	/* A member of QDELAYED is the message: to change it, all of it is needed; so for --match. */
 	bool whole = (w->action != NULL && w->key != KEY_RETRY) || w->select->match[0] != '\0';
 	struct redisReply *page;
 	size_t n = 1;
@@ -303,7 +304,7 @@ cancel_step(struct walk *w, const struct words *members)
 	    ask_script_words(w->ctl, "drop_retries", 3, &words) : ask_words(w->ctl, &words));
 }
 
-/* One tag: 1 if it was buried, 0 if it could not be, -1 after an error. */
+/* Buries one message.  Returns 1 if it was buried, 0 if it could not be, -1 after an error. */
 static int
 bury_tag(struct ctl *c, const char *tag, size_t len, const char *error)
 {
@@ -324,7 +325,7 @@ bury_tag(struct ctl *c, const char *tag, size_t len, const char *error)
 	return rc;
 }
 
-/* After an error, those that were buried before it count, too. */
+/* After an error, w->gone has the messages that were buried before it. */
 static int64_t
 bury_step(struct walk *w, const struct words *members)
 {

@@ -7,8 +7,8 @@
 #include "rqctl/ask.h"
 
 /*
- * Tokens are INSTANCE-QUEUE.CALL.NUMBER, and INSTANCE is NAME.RANDOM; those of older
- * daemons have no QUEUE.
+ * A token is INSTANCE-QUEUE.CALL.NUMBER, and INSTANCE is NAME.RANDOM.  Older daemons write
+ * tokens without -QUEUE.
  */
 void
 delivery_instance(const char *token, char ret[DELIVERY_INSTANCE])
@@ -27,7 +27,7 @@ delivery_instance(const char *token, char ret[DELIVERY_INSTANCE])
 		*dash = '\0';
 }
 
-/* "!drop:WHO:TOKEN" or "!dead:WHO:TOKEN"; WHO: may lack. */
+/* Reads the mark of cancel.lua: "!drop:WHO:TOKEN" or "!dead:WHO:TOKEN".  "WHO:" is optional. */
 static void
 delivery_mark(const char *token, struct delivery_info *d)
 {

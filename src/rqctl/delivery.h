@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DELIVERY_INSTANCE	128	/* bytes of a daemon's name in it */
-#define DELIVERY_BY		65	/* who has cancelled it */
+#define DELIVERY_INSTANCE	128	/* bytes for the name of an instance */
+#define DELIVERY_BY		65	/* bytes for who has cancelled it */
 
 struct delivery_info {
 	bool	 ours;		/* rqd has written the field; else the rest is 0 */
@@ -18,8 +18,8 @@ struct delivery_info {
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* length of the id in the tag */
-	bool	 cancelled;	/* it will end with its run, or never run again ... */
-	char	 by[DELIVERY_BY];	/* ... and the person; "": unknown */
+	bool	 cancelled;	/* by rqctl cancel: no handler gets it again ... */
+	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
 	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
 };
 
@@ -33,9 +33,12 @@ struct ctl;
 struct redisReply;
 struct target;
 
-/* The fields of every step-th element of a list, a tag; NULL after an error was reported. */
+/*
+ * Returns the fields of the tags: every step-th element of the list is a tag.  NULL after an
+ * error was reported.
+ */
 struct redisReply *delivery_fields(struct ctl *, const struct target *,
 	    const struct redisReply *tags, size_t step);
 
-/* How many fields of this QDELIVERY are those of daemons; 0 after an error. */
+/* How many fields of this QDELIVERY belong to daemons, not to tags; fewer after an error. */
 int64_t	delivery_daemons(struct ctl *, const char *key);

@@ -1,7 +1,7 @@
 /*
- * One queue in full; see detail.h.  It reads the letters again when their number has
- * changed, and only the latest LETTERS.  So an open queue costs Redis little, however
- * many letters it has.
+ * One queue in full; see detail.h.  detail_read() reads letters only when their number has
+ * changed, and only the latest LETTERS.  So an open queue costs Redis little, however many
+ * letters it has.
  */
 #include "rqctl/detail.h"
 
@@ -15,9 +15,9 @@
 #include "rqctl/status.h"
 #include "status/advice.h"
 
-#define LETTERS		200		/* that are counted by reason */
-#define REASONS		8		/* that are listed */
-#define ERROR_LINES	6		/* the last ones of an error */
+#define LETTERS		200		/* read at most, and counted by reason */
+#define REASONS		8		/* listed at most */
+#define ERROR_LINES	6		/* shown of an error: its last ones */
 
 static void
 heading(struct buf *b, const char *text)
@@ -44,7 +44,7 @@ struct reasons {
 	size_t		 n;
 };
 
-/* Letters come from the newest to the oldest. */
+/* Call it for the newest letter first: `last` is the time of the first call. */
 static void
 count_reason(struct reasons *r, const struct letter *l)
 {
@@ -140,7 +140,7 @@ print_last(struct buf *b, const struct letter *l)
 	print_error(b, l->field[FIELD_ERROR]);
 }
 
-/* Reads a page of letters, and writes what is known of them. */
+/* Reads a page of letters; writes the last error and the reasons into d->text. */
 static int
 read_letters(struct ctl *c, struct detail *d)
 {
@@ -186,7 +186,7 @@ detail_read(struct ctl *c, struct detail *d, const struct picture *p, size_t i)
 	detail_done(d);
 	d->newest = xstrdup("");
 	if (dead > 0) {
-		c->target = *t;		/* which letters_next() reads; borrowed */
+		c->target = *t;		/* for letters_next(); borrowed */
 		rc = read_letters(c, d);
 		memset(&c->target, 0, sizeof(c->target));
 	}

@@ -23,6 +23,6 @@ struct detail {
 int	detail_read(struct ctl *, struct detail *, const struct picture *, size_t i) MUSTCHECK;
 void	detail_done(struct detail *);
 
-/* Appends lines; read by detail_read() before. */
+/* Appends the lines about queue i.  Call detail_read() before. */
 void	detail_print(const struct ctl *, const struct detail *, const struct picture *, size_t i,
 	    const struct history *, struct buf *);

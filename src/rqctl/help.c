@@ -1,8 +1,8 @@
 /*
- * rqctl help, from the tables of verbs.c, and completion for bash and zsh.
+ * rqctl help: prints the tables of verbs.c, and completion scripts for bash and zsh.
  *
- * For completion, rqctl fills in the templates in completion/ from its tables.  The result
- * is installed.  The scripts get the names of queues from `rqctl queues --names`.
+ * For completion, rqctl fills in the templates in completion/ from its tables.  make installs
+ * the result.  The scripts get the names of queues from `rqctl queues --names`.
  */
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +78,7 @@ print_group(const char *group)
 
 /* -- completion ------------------------------------------------------------------- */
 
-/* How many rows a group has that begins at v; 0: v is a verb of its own. */
+/* How many rows the group has that begins at v; 0: v belongs to no group. */
 static size_t
 group_rows(const struct verb *v)
 {
@@ -90,7 +90,7 @@ group_rows(const struct verb *v)
 	return rows;
 }
 
-/* First words: verbs and groups, each once. */
+/* Prints the first words of all verbs: verbs and groups, each once. */
 static void
 print_first_words(void)
 {
@@ -105,7 +105,7 @@ print_first_words(void)
 	}
 }
 
-/* Whether a value must follow. */
+/* Whether the option needs a value. */
 static bool
 needs_value(const struct opt_def *o)
 {
@@ -122,7 +122,7 @@ print_options_of(const struct verb *v)
 			printf(" --%s%s", opt_table[i].name, needs_value(&opt_table[i]) ? "=" : "");
 }
 
-/* Options whose value is the next word. */
+/* Prints the options whose value may be the next word: "--server|--option|-o". */
 static void
 print_value_options(void)
 {
@@ -170,7 +170,7 @@ bash_verbs(void)
 	}
 }
 
-/* Text inside '...[...]' of a specification. */
+/* Prints text inside '...[...]' of a specification for zsh, with its characters quoted. */
 static void
 print_zsh_text(const char *text)
 {
@@ -215,7 +215,7 @@ zsh_verbs(void)
 	}
 }
 
-/* Second words, with what they do. */
+/* Prints the second words of each group, with their help. */
 static void
 zsh_groups(void)
 {

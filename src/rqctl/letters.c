@@ -3,12 +3,12 @@
  * looks at a bounded number of letters and of bytes, so a page may be empty although
  * more follow.
  *
- * An id that looks like a letter's number is first tried as one, without a walk.  The walk
- * then looks for the other ids among those of the messages.  It ends at the letter that was
- * the newest when it began: so it does not meet a message that dies again meanwhile.
+ * letters_next() first reads the ids that look like letters' numbers, without a walk.  The
+ * walk then searches the messages' ids for the others.  It ends at the letter that was the
+ * newest when it began, so it does not return a message that dies again meanwhile.
  *
- * A queue with shards is walked shard by shard.  Two shards may have a letter of the same
- * number: the number means the one in the first of them.
+ * The walk visits shard after shard.  If two shards have a letter of the same number, the
+ * number means the one in the first of them.
  */
 #include "rqctl/letters.h"
 
@@ -46,14 +46,14 @@ letters_done(struct letters *l)
 	memset(l, 0, sizeof(*l));
 }
 
-/* A point in time as the bound of a range: milliseconds. */
+/* A time as the bound of a range, in milliseconds; otherwise: the bound for "no time". */
 static char *
 bound(wall_t t, const char *otherwise)
 {
 	return t > 0 ? xasprintf("%lld", (long long)(t / MSEC)) : xstrdup(otherwise);
 }
 
-/* One call.  from and to are bounds of the range; only: the one id to look for. */
+/* Calls dead_list.lua.  from and to are bounds of the range; only: an id, or NULL for the ids. */
 static int
 call(struct letters *l, const char *from, const char *to, const char *only)
 {
@@ -81,7 +81,7 @@ count(const struct letters *l)
 	return n > LIST_FIELDS ? (int)(n - LIST_FIELDS) : 0;
 }
 
-/* Tries the next id that could be a letter's number; -1: no more of them. */
+/* Reads the next letter whose number is an id; returns 0 or 1, or -1: no id is left to try. */
 static int
 next_direct(struct letters *l)
 {
@@ -123,7 +123,7 @@ begin(struct letters *l)
 	l->end = l->newest ? bound(s->since, "-") : bound(s->until, "+");
 }
 
-/* Keeps what the reply says about the walk. */
+/* Takes totals, end and next position from the reply. */
 static void
 advance(struct letters *l)
 {
@@ -141,7 +141,7 @@ advance(struct letters *l)
 	l->at = next != NULL && next[0] != '\0' ? xstrdup(next) : NULL;
 }
 
-/* The letters of this key are done: goes on with the next shard's; false: there is none. */
+/* Begins the walk of the next shard.  False: there is none, or all ids were found. */
 static bool
 next_key(struct letters *l)
 {

@@ -1,4 +1,4 @@
-/* Walking through the dead letters of c->target, page by page. */
+/* Reads the dead letters of c->target, page by page. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct letter {
 struct letters {
 	struct ctl		*ctl;
 	const struct select	*select;
-	bool			 newest;	/* first */
+	bool			 newest;	/* the newest come first */
 	long			 cut;		/* bytes of a message that are read; -1: all */
 	long			 page;		/* letters in a page at most */
 	/* Results of the walk: */
@@ -36,10 +36,10 @@ struct letters {
 	int64_t			 looked;	/* letters that it has looked at */
 	/* private: */
 	struct redisReply	*reply;
-	bool			*seen;		/* ids that were found by their letter */
-	int			 direct;	/* the next id to be tried as a letter's */
+	bool			*seen;		/* for each id: it was found as a number of a letter */
+	int			 direct;	/* the next id to try as a letter's number */
 	size_t			 key;		/* of c->target, which is selected */
-	bool			 counted;	/* total has the letters of that key */
+	bool			 counted;	/* total includes the letters of this key */
 	bool			 scanning;
 	bool			 done;
 	char			*at;
@@ -49,7 +49,10 @@ struct letters {
 void	letters_init(struct letters *, struct ctl *, const struct select *);
 void	letters_done(struct letters *);
 
-/* The next page: how many letters (0 is possible), or -1: at the end, or after an error. */
+/*
+ * Reads the next page.  Returns how many letters it has (0 is possible), or -1 at the end and
+ * after an error was reported.
+ */
 int	letters_next(struct letters *);
 void	letters_get(const struct letters *, int i, struct letter *);
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rqctl cancel, while the daemon hears no hints, dies, drains, or has a persistent
+# rqctl cancel, while the daemon receives no hints, dies, drains, or has a persistent
 # handler.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
@@ -45,7 +45,7 @@ r lpush q '{"id":1}' >/dev/null
 wait_for 30 'began 1'
 start=$(msec)
 said=$("$RQCTL" --server "unix:$SOCK" cancel q 1 2>&1)
-like "$(echo "$said" | tr '\n' ';')" '^cancelled: 1 of q, running on web1[^;]*;rqctl: web1[^;]* hears no hints: it ends the handler within 10 s; but if it is dead:;rqctl: 1: the next daemon that serves q drops it when its lease has ended;$' 'it is said'
+like "$(echo "$said" | tr '\n' ';')" '^cancelled: 1 of q, running on web1[^;]*;rqctl: web1[^;]* does not receive hints: it ends the handler within 10 s; if it is dead:;rqctl: 1: the next daemon that serves q drops it when its lease has ended;$' 'it is said'
 log_wait 60 'event=cancelled queue=q id=1 ' 1 one
 took=$(($(msec) - start))
 ok "[ $took -lt 16000 ]" "the next renewal tells it ($took ms)"
@@ -73,7 +73,7 @@ wait_for 30 'began k'
 rqd_kill9 one
 cancel_k() { ctl cancel q k 2>&1 | sed 's/web1[^ ]*/WEB1/;s/ends in [0-9.]*s;/ends in N s;/'; }
 is "$(cancel_k)" 'cancelled: k of q, running on WEB1
-rqctl: WEB1 hears no hints: it ends the handler within 10 s; but if it is dead:
+rqctl: WEB1 does not receive hints: it ends the handler within 10 s; if it is dead:
 rqctl: k: its lease ends in N s; the next daemon that serves q then drops it' 'a heartbeat outlives its daemon: both are said'
 for k in $(r --raw keys 'rqd:daemon:*'); do r del "$k" >/dev/null; done
 is "$(cancel_k)" 'cancelled: k of q, running on WEB1
