@@ -1,9 +1,9 @@
 /*
  * Tables and lists; see listing.h.  A table keeps its cells until it is printed,
- * because a column's width is that of its widest cell.
+ * because a column is as wide as its widest cell.
  *
- * A list is collected, then printed.  After an error, a table shows the rows that were
- * read; JSON is whole or not there.
+ * rqctl collects a list, then prints it.  After an error it prints a table of the rows that it
+ * has, but no JSON.
  */
 #include "rqctl/listing.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define GAP		2
-#define CUT_MIN		8		/* a column that makes room is not cut below this */
-#define LIST_ALL	100000000L	/* more than anybody reads */
+#define CUT_MIN		8		/* columns that stay of a column that is cut for the last one */
+#define LIST_ALL	100000000L	/* no limit */
 
 /* -- tables ----------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ pad(struct buf *b, size_t n)
 		buf_addc(b, ' ');
 }
 
-/* Text that is cut to `room` columns, and ends with a plus, or has it in its middle. */
+/* Appends text cut to `room` columns.  A plus marks the cut, at the end or in the middle. */
 static void
 print_cut(struct buf *b, const char *text, size_t room, bool middle)
 {
@@ -96,12 +96,12 @@ print_cut(struct buf *b, const char *text, size_t room, bool middle)
 	buf_add(b, text, len);
 	buf_addc(b, '+');
 	buf_puts(b, rest);
-	pad(b, room - (all - cut + 1));		/* beside a wide character there may be room */
+	pad(b, room - (all - cut + 1));		/* a wide character may not have fitted */
 }
 
 /*
- * One cell.  Text wider than `room` is cut, with a plus where another column follows.  The last
- * cell of a line is not padded.
+ * Appends one cell.  Text wider than `room` is cut, with a plus unless it is the last column.
+ * The last cell of a line is not padded.
  */
 static void
 print_cell(struct buf *b, const struct table *t, size_t column, const char *text,
@@ -126,7 +126,7 @@ print_cell(struct buf *b, const struct table *t, size_t column, const char *text
 		pad(b, (!right && used < width ? width - used : 0) + GAP);
 }
 
-/* Widths of all columns but the last; returns how much room they leave to it. */
+/* Computes the widths of all columns; returns how much room is left for the last one. */
 static size_t
 layout(const struct table *t, size_t width, size_t *widths)
 {
@@ -221,7 +221,7 @@ listing_room(const struct listing *l, long most)
 	return room < most ? room : most;
 }
 
-/* Tells that the table does not have all. */
+/* Tells the user that the table does not have all rows. */
 static void
 note_cut(const struct listing *l, int64_t total, const char *what)
 {

@@ -1,8 +1,8 @@
 /*
  * A verb's list: a table for people, which may be cut, or with --json an array of objects.
  *
- * A table's columns are as wide as they must be.  If the terminal is too narrow, the
- * last column is cut.  With last_min, another column makes room for it.
+ * A column is as wide as its widest cell.  If the terminal is too narrow, the last column is
+ * cut; with last_min, another column is cut first.
  */
 #pragma once
 
@@ -23,10 +23,10 @@ struct table {
 	char		 align[TABLE_COLUMNS];	/* 'l' or 'r' */
 	struct cell	*cells;			/* row by row */
 	size_t		 ncells;
-	size_t		 last_min;		/* where the last column has less room than this,
-						   another one is cut; 0: never */
-	size_t		 cut;			/* that one */
-	bool		 middle;		/* it is cut in the middle */
+	size_t		 last_min;		/* columns that the last one needs: if it has
+						   fewer, another one is cut; 0: never */
+	size_t		 cut;			/* the column that is cut for the last one */
+	bool		 middle;		/* all but the last are cut in the middle */
 };
 
 /* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */
@@ -38,7 +38,7 @@ void	table_bytes(struct table *, const char *, size_t);	/* escaped */
 void	table_number(struct table *, long long);
 void	table_colour(struct table *, enum colour);		/* of the cell added last */
 size_t	table_rows(const struct table *);
-/* The lines, without trailing blanks, into b; width 0: not cut. */
+/* Appends the lines, without trailing blanks, to b.  width 0: nothing is cut. */
 void	table_print(const struct table *, struct buf *b, size_t width);
 void	table_done(struct table *);
 
@@ -48,7 +48,7 @@ struct listing {
 	json_t		*array;		/* with --json; NULL: the table */
 	long		 most;		/* rows at most */
 	int64_t		 rows;		/* rows so far */
-	bool		 more;		/* there is a row that does not fit; for total -1 */
+	bool		 more;		/* more rows exist than are listed */
 };
 
 /*
@@ -61,13 +61,13 @@ int	listing_init(struct listing *, struct ctl *, const char *heads) MUSTCHECK;
 /* Begins a row: returns a new object to be filled, or NULL: add the cells to the table. */
 json_t	*listing_row(struct listing *);
 bool	 listing_is_full(const struct listing *);
-/* How many rows still may come, at most. */
+/* How many rows still fit; `most` at most. */
 long	 listing_room(const struct listing *, long most);
 
 /*
  * listing_end(l, total, what, fmt, ...) prints the list and frees it.  total: how many rows
- * there are, -1 for unknown; what they are, for "50 of 300 letters; --all for all".  The rest
- * is the note for an empty list.
+ * exist; -1: not known.  what: their name, for "50 of 300 letters; --all for all".  The format
+ * is printed if the list is empty.
  */
 #define listing_end(l, total, what, ...) \
 	listing_finish((l), (total), (what), out_text(__VA_ARGS__))

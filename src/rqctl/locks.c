@@ -1,14 +1,14 @@
 /*
  * rqctl locks, unlock, lock.
  *
- * locks and unlock: the holders of locks, and how to break a lock.  Redis has no list of
- * locks: each key Lock:NAME is one.  So rqctl searches the names of all keys by SCAN, in
- * steps that do not block Redis.
+ * locks lists the holders of locks; unlock breaks a lock.  Redis has no list of locks: each
+ * key Lock:NAME is one.  So rqctl searches the names of all keys with SCAN, in steps that are
+ * too short to block Redis.
  *
  * lock runs a command under a lock, as flock(1) does.  One loop serves the lock
- * (queue/lock.h) and the command, so a Redis that hangs stops neither.  The command stays in
- * rqctl's process group, with its terminal and descriptors.  A signal of the terminal reaches
- * the command directly; rqctl passes on a signal that it alone received.
+ * (queue/lock.h) and the command, so neither waits for a Redis that hangs.  The command stays in
+ * rqctl's process group, with its terminal and descriptors.  The terminal sends its signals to
+ * the command, too; rqctl passes on a signal that was sent to rqctl alone.
  *
  * When the lock is lost or about to expire, the command and all that it has started get
  * SIGTERM, and SIGKILL a grace later.  rqctl finds processes that the command left behind
@@ -40,9 +40,9 @@
 
 #define STEP		1000LL		/* keys per SCAN */
 #define LOCKS_MAX	100000
-#define VALUE_END	"511"		/* as unlock.lua compares */
-#define SHOWN		60		/* bytes of another program's value */
-#define ASKED		100		/* locks that are asked about at once */
+#define VALUE_END	"511"		/* unlock.lua compares 512 bytes */
+#define SHOWN		60		/* bytes of a value that another program has set */
+#define ASKED		100		/* locks per round trip */
 
 #define TTL_DEFAULT	(30 * SEC)
 #define TTL_MIN		(1 * SEC)
@@ -56,8 +56,9 @@
 /* -- holders ---------------------------------------------------------------------- */
 
 /*
- * From a lock's value: "web3, process 4711, since 2026-11-21T08:00:00.000Z".  For the lock
- * of another program, the value itself.  The caller frees it.
+ * Describes the holder by a lock's value: "web3, process 4711, since
+ * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller
+ * frees it.
  */
 static char *
 holder_text(const char *value)
@@ -74,7 +75,7 @@ holder_text(const char *value)
 
 /* -- names ------------------------------------------------------------------------ */
 
-/* Without Lock:.  It may hold any bytes. */
+/* The key without "Lock:".  It may have any bytes. */
 struct lock_name {
 	char	*text;		/* owned */
 	size_t	 len;
@@ -94,7 +95,7 @@ by_name(const void *va, const void *vb)
 	return d != 0 ? d : a->len < b->len ? -1 : a->len > b->len;
 }
 
-/* Sorts the names.  SCAN may return a name twice: each is kept once. */
+/* Sorts the names, and drops duplicates: SCAN may return a name twice. */
 static void
 names_sort(struct names *names)
 {
@@ -125,7 +126,7 @@ take_names(struct names *names, const struct redisReply *keys)
 			    xmemdup(key + skip, len - skip), len - skip };
 }
 
-/* All names of one master: 0, or -1 after an error was reported. */
+/* Adds the names of all locks on one master.  Returns 0, or -1 after an error was reported. */
 static int
 scan_names(struct ctl *c, struct names *names)
 {
@@ -174,10 +175,10 @@ find_names(struct ctl *c, struct names *names)
 
 struct found {
 	const struct lock_name *name;
-	struct lock_holder holder;	/* host "": another program's */
+	struct lock_holder holder;	/* host "": another program has set it */
 	const char	*value;		/* its beginning; NULL: the key is no lock */
 	size_t		 len;
-	int64_t		 left;		/* ms; -1: for ever */
+	int64_t		 left;		/* ms until it expires; -1: it does not */
 	double		 now;
 };
 
@@ -337,7 +338,7 @@ struct locked {
 	struct lock_options opt;
 	char *const	*argv;
 	struct child	 child;
-	bool		 exited;	/* the command has; status is valid */
+	bool		 exited;	/* the command has exited; status is valid */
 	int		 status;
 	bool		 ending;	/* the lock is lost: SIGTERM was sent */
 	unsigned	 kills;		/* how often SIGKILL was sent */
@@ -373,7 +374,7 @@ finish(struct locked *r)
 
 /* -- the command ---------------------------------------------------------------- */
 
-/* Sends SIGKILL to all processes that are left, until there are none. */
+/* Sends SIGKILL to all processes of the command; repeats it until none is left. */
 static void
 kill_all(void *arg)
 {
@@ -399,7 +400,7 @@ exited(struct child *child, const struct child_exit *x)
 		finish(r);
 }
 
-/* In the child. */
+/* Runs in the child: executes the command, or writes errno to `report`. */
 static void
 NORETURN
 become(const struct locked *r, pid_t parent, int report)
@@ -533,7 +534,7 @@ on_signals(int what UNUSED, void *arg)
 		take_signal(r, &si);
 }
 
-/* A signal that is ignored stays ignored: signalfd does not get it. */
+/* signalfd does not receive ignored signals: under nohup rqctl still ignores SIGHUP. */
 static void
 watch_signals(struct locked *r)
 {
@@ -554,7 +555,7 @@ watch_signals(struct locked *r)
 
 /* -- the verb ------------------------------------------------------------------- */
 
-/* "HOST PID" of this process: one word of harmless characters, and a number. */
+/* Returns "HOST PID" of this process, with "_" for characters that HOST must not have. */
 static char *
 self(void)
 {

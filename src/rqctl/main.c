@@ -1,8 +1,8 @@
 /*
- * rqctl: the operator's and producer's command line.
+ * rqctl: the command line for operators and producers.
  *
  * main() reads the command line and the configuration, and calls the verb; verbs.c has
- * the table of verbs, ctl.h what they share.
+ * the table of verbs, ctl.h what the verbs share.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ main(int argc, char **argv)
 {
 	struct ctl ctl = { .status = 0 };
 
-	/* If nobody reads our output, a push must still go on to its end. */
+	/* If the reader of our output exits, push must still push the rest. */
 	signal(SIGPIPE, SIG_IGN);
 	out_init();
 	run(&ctl, argc, argv);

@@ -21,7 +21,7 @@
 
 static bool utf8;		/* the locale's encoding */
 static bool colours;
-static bool progress_shown;	/* an unfinished line stands on stderr */
+static bool progress_shown;	/* stderr shows a line without newline */
 
 void
 out_init(void)
@@ -34,7 +34,7 @@ out_init(void)
 	    (no == NULL || no[0] == '\0');
 }
 
-/* From the terminal, else from the environment. */
+/* The terminal's size: from the kernel, else from the environment; 0: no terminal. */
 static int
 terminal_size(bool width, int otherwise)
 {
@@ -75,7 +75,7 @@ out_colour(enum colour c)
 	return colours ? codes[c] : "";
 }
 
-/* Columns of a character that may be shown, or -1: controls, hidden, reordering. */
+/* Columns of a character; -1: do not show it, it is a control, invisible or reorders text. */
 static int
 columns_of(uint32_t c)
 {
@@ -157,7 +157,7 @@ out_foreign(FILE *f, const char *text, size_t len)
 	buf_done(&b);
 }
 
-/* Bytes that fit into `room` columns, and in *used how many of those they take. */
+/* Returns how many bytes fit into `room` columns; *used: how many columns these take. */
 static size_t
 measure(const char *text, size_t room, size_t *used)
 {
@@ -195,7 +195,7 @@ out_fit(const char *text, size_t columns)
 	return measure(text, columns, &used);
 }
 
-/* Bytes of a sequence of out_colour() that the text begins with; 0: there is none. */
+/* Length of the sequence of out_colour() at the beginning of the text; 0: none. */
 static size_t
 sequence(const char *text)
 {

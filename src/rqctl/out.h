@@ -16,39 +16,40 @@ enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, CO
 void	out_init(void);
 int	out_width(void);			/* columns; 0: no terminal */
 int	out_height(void);			/* lines; 0: no terminal */
-const char *out_colour(enum colour);		/* "" without a terminal; COLOUR_NONE ends one */
+const char *out_colour(enum colour);		/* "" without a terminal; COLOUR_NONE: the default */
 
 /*
- * Appends bytes of unknown origin so that they cannot drive a terminal: \n, \t
- * and \xHH stand for control bytes, for what is not UTF-8, and for characters
- * that hide or reorder text.
+ * Appends bytes of unknown origin so that they cannot control a terminal.  Writes \n, \r, \t
+ * or \xHH for control bytes, for bytes that are not UTF-8, and for characters that hide or
+ * reorder text.
  */
 void	out_escape(struct buf *, const char *, size_t);
-/* A format's text, escaped like that; the caller frees it. */
+/* Formats text and escapes it as out_escape() does; the caller frees it. */
 char	*out_text(const char *, ...) PRINTF(1, 2);
-/* Such a text as a line at the end of b; NULL: on stdout. */
+/* out_line(b, fmt, ...) appends such a text and a newline to b; b NULL: prints it. */
 #define out_line(b, ...)	out_put_line((b), out_text(__VA_ARGS__))
 void	out_put_line(struct buf *, char *);	/* frees the text */
 /* A line of another program: escaped on a terminal, except for tabs; else unchanged. */
 void	out_foreign(FILE *, const char *, size_t);
-size_t	out_columns(const char *);		/* that escaped text takes */
-/* Bytes of the longest beginning of escaped text that fits into so many columns. */
+size_t	out_columns(const char *);		/* how many escaped text takes */
+/* How many bytes from the beginning of escaped text fit into so many columns. */
 size_t	out_fit(const char *, size_t columns);
 
 /*
- * Appends one line, in as many as it needs or, without `more`, cut at the edge.  Sequences of
- * out_colour() take no room.  Returns the columns that are left in the last one.
+ * Appends a line of text.  If it is wider than `width`, it continues on further lines; without
+ * `more` it is cut.  Sequences of out_colour() take no room.  Returns the columns that are left
+ * on the last line.
  */
 size_t	out_wrap(struct buf *, const char *, size_t len, size_t width, bool more);
 
-/* Bytes of the beginning without which the rest fits into so many columns. */
+/* How many bytes to drop from the beginning so that the rest fits into so many columns. */
 size_t	out_skip(const char *, size_t columns);
 
 /* "1,204", "12.5M" into buf. */
 #define OUT_NUMBER_MAX	32
 char	*out_number(long long, char *buf);
 
-/* Prints it and a newline, and drops the reference. */
+/* Prints the value and a newline, and drops the reference. */
 void	out_json(json_t *);
 void	out_json_line(json_t *);		/* in one line */
 /* A string, or an object with NAME_base64 if the bytes are not UTF-8. */
@@ -58,6 +59,6 @@ bool	out_progress_is_on(void);
 void	out_progress(const char *, ...) PRINTF(1, 2);
 void	out_progress_clear(void);
 
-/* Flushes; 0, or -1 with errno when not everything could be written. */
+/* Flushes stdout.  Returns 0, or -1 with errno if not everything could be written. */
 int	out_end(void) MUSTCHECK;
 bool	out_failed(void);			/* writing has failed: stop listing */

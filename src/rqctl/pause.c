@@ -1,9 +1,9 @@
 /*
- * rqctl pause, resume: QPAUSED.
+ * rqctl pause, resume: sets and deletes QPAUSED.
  *
- * The pop script looks at QPAUSED itself: once it is set, no daemon gets a message.  --wait
- * then counts the messages in flight: tags in QBACKUP that have a QDELIVERY field (those of
- * foreign consumers have none).
+ * The pop script checks QPAUSED: once it is set, no daemon gets a message.  --wait then counts
+ * the messages in flight: tags in QBACKUP that have a field in QDELIVERY.  Those of foreign
+ * consumers have none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 
-#define LOOK		1000		/* tags that are looked at one by one */
+#define LOOK		1000		/* tags whose fields are counted one by one */
 
-/* Of all shards, and of the key without one. */
+/* Sets QPAUSED of all keys of the queue.  Returns 0, or -1 after an error was reported. */
 static int
 set_pauses(struct ctl *c, struct target *t, const char *text, usec_t left)
 {
@@ -31,7 +31,7 @@ set_pauses(struct ctl *c, struct target *t, const char *text, usec_t left)
 	return c->status == 0 ? 0 : -1;
 }
 
-/* For more tags than that: retries have such fields too, and daemons have their own. */
+/* For more than LOOK tags: counts all fields, without those of retries and of daemons. */
 static int64_t
 count_by_totals(struct ctl *c, const struct target *t)
 {
@@ -44,7 +44,7 @@ count_by_totals(struct ctl *c, const struct target *t)
 	return c->status != 0 ? -1 : n > 0 ? n : 0;
 }
 
-/* How many of rqd's deliveries are in flight; -1 after an error. */
+/* Returns how many deliveries of rqd are in flight; -1 after an error. */
 static int64_t
 count_in_flight(struct ctl *c, const struct target *t)
 {
@@ -79,7 +79,7 @@ count_all(struct ctl *c, struct target *t, size_t n)
 	return some == -1 ? -1 : sum;
 }
 
-/* Redis knows what is in flight only of kinds with leases. */
+/* For kinds without leases Redis has no list of messages in flight. */
 static bool
 can_wait(struct ctl *c, const struct target *t, size_t n)
 {
@@ -95,7 +95,7 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 	return true;
 }
 
-/* Polls, slower and slower up to once a second. */
+/* Polls until nothing is in flight: first after 50 ms, later once a second. */
 static void
 wait_idle(struct ctl *c, struct target *t, size_t n, usec_t timeout)
 {
@@ -125,7 +125,7 @@ report(const struct ctl *c, const struct target *t, const char *what)
 	    t->name);
 }
 
-/* Sets the pauses; how many, less than n after an error. */
+/* Returns how many queues were paused: fewer than n after an error. */
 static size_t
 pause_all(struct ctl *c, struct target *t, size_t n, usec_t left)
 {
@@ -140,7 +140,7 @@ pause_all(struct ctl *c, struct target *t, size_t n, usec_t left)
 	return i;
 }
 
-/* --wait DURATION, or --wait --timeout DURATION: *timeout.  0, or -1 after an error. */
+/* Reads --wait DURATION, or --wait --timeout DURATION.  Returns 0, or -1 after an error. */
 static int
 read_wait(struct ctl *c, usec_t *timeout)
 {
@@ -172,7 +172,7 @@ pause_run(struct ctl *c)
 		    ctl_value(c, OPT_FOR));
 	else if ((t = targets_find(c, &n)) != NULL) {
 		if ((!wait || can_wait(c, t, n)) && pause_all(c, t, n, left) == n && wait) {
-			ctl_catch_signals();	/* before anybody sees that it waits */
+			ctl_catch_signals();	/* before the output tells that it waits */
 			fflush(stdout);
 			wait_idle(c, t, n, timeout);
 		}

@@ -1,6 +1,6 @@
 /*
- * The state of the fleet; see picture.h.  It sends all questions of a round trip before
- * it reads the first answer.
+ * The state of the fleet; see picture.h.  rqctl sends all commands of a round trip before
+ * it reads the first reply.
  */
 #include "rqctl/picture.h"
 
@@ -10,10 +10,10 @@
 
 #include "rqctl/ask.h"
 
-#define QUEUES_MAX	10000	/* queues that are taken from heartbeats */
-#define BEATS		50	/* heartbeats that are asked for at once */
-#define REFRESH_MAX	(1500 * MSEC)	/* until fresh ones have come */
-#define REFRESH_SLACK	0.05	/* seconds: daemons know Redis' time about so exactly */
+#define QUEUES_MAX	10000	/* queues of heartbeats that are shown */
+#define BEATS		50	/* heartbeats per round trip */
+#define REFRESH_MAX	(1500 * MSEC)	/* wait so long for new heartbeats */
+#define REFRESH_SLACK	0.05	/* seconds that a daemon's idea of Redis' time may be off */
 
 /* -- the fleet -------------------------------------------------------------------- */
 
@@ -84,7 +84,7 @@ picture_fleet(struct ctl *c, struct fleet *f)
 	return rc;
 }
 
-/* Whether an entry has all members of `want`: the tag, as text or as tag_base64. */
+/* Whether an entry has all members of `want`, here "tag" or "tag_base64". */
 static bool
 has(const json_t *entry, json_t *want)
 {
@@ -119,7 +119,7 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 	return by;
 }
 
-/* Asks all daemons for a heartbeat now; how many have heard it, or -1. */
+/* Asks all daemons for a heartbeat now.  Returns how many have received the hint, or -1. */
 static int64_t
 ask_beats(struct ctl *c, const struct fleet *f)
 {
@@ -133,7 +133,7 @@ ask_beats(struct ctl *c, const struct fleet *f)
 	for (size_t i = 0; i < f->n && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;
-		told[i] = reply_int(reply, -1);		/* an error reply: it is forbidden */
+		told[i] = reply_int(reply, -1);		/* -1: an error reply, PUBLISH is forbidden */
 		blocking_reply_free(reply);
 	}
 	for (size_t i = 0; i < f->n && rc == 0; i++)
@@ -197,7 +197,7 @@ take_depth(struct ctl *c, struct depth_of *of, int step, const char *now)
 	return 0;
 }
 
-/* All questions about all keys, then all answers. */
+/* Sends the commands for all keys, then reads all replies. */
 static int
 ask_depths(struct ctl *c, struct depth_of *of, size_t n, double at)
 {
@@ -212,7 +212,7 @@ ask_depths(struct ctl *c, struct depth_of *of, size_t n, double at)
 	return rc;
 }
 
-/* The depths of a queue's keys, from *of on; the sum goes to ret. */
+/* Adds up the depths of a queue's keys, from of[*at] on, and moves *at behind them. */
 static void
 sum_up(struct depth *ret, const struct target *t, struct depth_of *of, size_t *at)
 {

@@ -20,20 +20,20 @@ struct picture {
 };
 
 /*
- * The queues that are the verb's arguments, or all of the configuration; without a file,
- * those that daemons serve.  All three return 0, or -1 after an error was reported.
+ * Takes the queues that are the verb's arguments, or all of the configuration; without a file,
+ * those that daemons serve.  Returns 0, or -1 after an error was reported.
  */
 int	picture_take(struct ctl *, struct picture *) MUSTCHECK;
 void	picture_done(struct picture *);
-/* All that is known of queue i; borrowed. */
+/* What the picture has of queue i; borrowed. */
 struct facts picture_facts(const struct picture *, size_t i);
 
-/* The live daemons alone; end with fleet_done(). */
+/* The same for the live daemons alone; free them with fleet_done(). */
 int	picture_fleet(struct ctl *, struct fleet *) MUSTCHECK;
 
 /*
- * Asks the daemons for heartbeats that are as of now, and waits 1.5 s at most for those
- * that have heard it.  Returns 0, or -1 after an error was reported.
+ * Asks the daemons for new heartbeats, and waits for them, 1.5 s at most.  Does not wait for
+ * daemons that do not receive hints.  Returns 0, or -1 after an error was reported.
  */
 int	picture_refresh(struct ctl *) MUSTCHECK;
 
@@ -41,5 +41,5 @@ int	picture_refresh(struct ctl *) MUSTCHECK;
 const struct daemon *picture_holder(const struct fleet *, const struct target *, const char *tag,
 	    size_t len, const json_t **entry);
 
-/* Depths alone: ret holds n, each to be freed with depth_done(). */
+/* The same for the depths of n queues alone; free each with depth_done(). */
 int	picture_depths(struct ctl *, const struct target *, size_t n, struct depth *ret) MUSTCHECK;

@@ -14,7 +14,7 @@
 
 /* -- thresholds ------------------------------------------------------------------- */
 
-/* One of the two numbers; -1: it is none. */
+/* Reads one limit.  Returns -1 if the text is not a number or a duration in range. */
 static int
 read_limit(const char *text, bool durations, double *ret)
 {
@@ -33,7 +33,7 @@ read_limit(const char *text, bool durations, double *ret)
 	return 0;
 }
 
-/* Reads both; -1: the text is no threshold. */
+/* Reads WARN, WARN:CRIT or :CRIT.  Returns -1 if the text is none of these. */
 static int
 read_limits(const char *text, bool durations, struct threshold *ret)
 {
@@ -78,7 +78,7 @@ threshold_judge(const struct threshold *t, double value)
 
 /* -- output ----------------------------------------------------------------------- */
 
-/* A character that has a meaning in the output becomes \xHH, as control characters do. */
+/* Escapes text for the output.  The characters in `special` become \xHH, too. */
 static void
 add_escaped(struct buf *b, const char *text, const char *special)
 {
@@ -112,7 +112,7 @@ add_label(struct buf *b, const char *queue, const char *measure)
 	buf_done(&name);
 }
 
-/* Milliseconds at most, without zeros at the end; nothing for NAN. */
+/* Adds a number with up to three decimals, without trailing zeros; nothing for NAN. */
 static void
 add_number(struct buf *b, double value)
 {

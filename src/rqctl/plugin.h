@@ -10,7 +10,7 @@
 /* The exit status of a plugin. */
 enum { PLUGIN_OK, PLUGIN_WARNING, PLUGIN_CRITICAL, PLUGIN_UNKNOWN };
 
-/* A value above one of these is a problem; at it, it is not.  In seconds, or a count. */
+/* A value is a problem if it is above a limit, not if it is equal.  Seconds, or a count. */
 struct threshold {
 	double	 warning;	/* NAN: none */
 	double	 critical;	/* NAN: none; else at least warning */
@@ -31,7 +31,7 @@ int	threshold_judge(const struct threshold *, double value);
 void	plugin_add(struct buf *, const char *queue, const char *measure, double value,
 	    const char *unit, const struct threshold *);
 
-/* Prints the first line.  data: what plugin_add() made; it may be empty. */
+/* Prints the first line.  data: appended to by plugin_add(), or empty. */
 void	plugin_line(int status, const char *text, struct buf *data);
-/* Text in which no "|" begins performance data; the caller frees it. */
+/* Returns text with "|", which begins performance data, escaped; the caller frees it. */
 char	*plugin_text(const char *);
