@@ -360,8 +360,8 @@ note_unheard(struct canceller *j, const char *daemon)
 	int64_t beats = ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon));
 
 	if (beats > 0)
-		ctl_note("%s does not receive hints: it ends the handler within 10 s; if it is dead:",
-		    daemon);
+		ctl_note("%s does not receive hints: it ends the handler within 10 s; if it is "
+		    "dead:", daemon);
 	else
 		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
 	for (size_t i = 0; i < j->nmarked; i++)

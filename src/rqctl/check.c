@@ -371,7 +371,7 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	const struct service *s = &p->services[i];
 	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
-	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: the kind has no such fields */
+	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: the kind has none */
 	bool work = d->waiting > 0 || d->due > 0;
 	char age[UNITS_TEXT_MAX];
 

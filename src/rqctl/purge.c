@@ -1,10 +1,10 @@
 /*
- * rqctl purge: deletes the messages of the parts that its options name.
+ * rqctl purge: deletes the messages in the parts of a queue that its options name.
  *
- * rqctl counts each part of each key before it asks.  It then deletes at most that many, those
- * first that would be delivered first, in calls of at most STEP.  So messages that producers
- * push meanwhile stay, unless a daemon takes messages meanwhile: then as many of the new ones
- * are deleted in their place.
+ * rqctl counts each part of each key before it asks the user.  It then deletes at most that
+ * many, the next ones first, in calls of at most STEP.  So messages that producers push
+ * meanwhile stay.  But if a daemon takes some of the counted messages, purge deletes as many
+ * new ones instead.
  *
  * Retries are deleted by tag, so that rqctl can leave out those in flight.  A stream may have
  * other readers: rqctl only moves the consumer group past the entries that wait.
@@ -26,7 +26,7 @@ struct part {
 	enum opt	 opt;
 	const char	*name;
 	enum key	 key;
-	size_t		 at;		/* of its number in struct depth */
+	size_t		 at;		/* offset of its count in struct depth */
 };
 
 static const struct part parts[] = {
@@ -40,7 +40,7 @@ struct purge {
 	struct ctl	*ctl;
 	struct depth	*depths;	/* of each key, as they were counted; owned */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
-	char		 entries[24];	/* SOURCE_STREAM: how many there had been; "": not known */
+	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
 	int64_t		 gone[ARRAY_LEN(parts)];
 };
 
@@ -61,7 +61,7 @@ sum(const struct purge *p, const struct part *part)
 	return all;
 }
 
-/* "3 waiting, 12 dead" of the parts that were named. */
+/* "3 waiting, 12 dead": the counts n of the parts that the options name. */
 static char *
 describe(const struct ctl *c, const int64_t *n)
 {
@@ -92,7 +92,7 @@ purge_steps(struct ctl *c, const char *script, const char *key, const char *what
 	return 0;
 }
 
-/* Deletes those retries that are not in flight; returns how many, or -1. */
+/* Deletes the retries of these tags that are not in flight.  Returns how many, or -1. */
 static int64_t
 forget(struct ctl *c, const struct redisReply *tags)
 {
@@ -106,7 +106,7 @@ forget(struct ctl *c, const struct redisReply *tags)
 	return ask_number(ask_script_words(c, "drop_retries", 3, &w));
 }
 
-/* offset: of the retries that stay, because they are in flight. */
+/* offset skips the retries that stay because they are in flight. */
 static int
 purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 {
@@ -129,7 +129,7 @@ purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 	return 0;
 }
 
-/* The stream's newest entry, and how many entries there have been; "" if there is none. */
+/* Reads the stream's newest entry, and how many were ever added, into last and entries. */
 static int
 look_at_stream(struct purge *p)
 {
@@ -168,12 +168,12 @@ pass_entries(struct purge *p, int64_t counted, int64_t *gone)
 	if (reply == NULL)
 		return -1;
 	passed = ask_number(reply);
-	/* Deleted entries are among those that were passed, but did not wait. */
+	/* The script also passes deleted entries, which were not counted. */
 	*gone = passed >= 0 && passed < counted ? passed : counted;
 	return 0;
 }
 
-/* No more than were counted in this key; counts those that are gone. */
+/* Deletes at most as many as were counted in key k; adds those that are gone to *gone. */
 static int
 purge_key(struct purge *p, const struct part *part, size_t k, int64_t *gone)
 {
@@ -209,7 +209,7 @@ purge_part(struct purge *p, size_t i)
 	return rc;
 }
 
-/* Reports what was purged, also after an early end. */
+/* Reports what was purged, also after an error or an interruption. */
 static void
 report(const struct purge *p, const int64_t *n)
 {
@@ -270,7 +270,7 @@ forget_depths(struct purge *p)
 	p->depths = NULL;
 }
 
-/* Counts each key as a queue of its own. */
+/* Counts the messages of each key by itself, as if it were a queue. */
 static int
 count_keys(struct purge *p)
 {
@@ -290,7 +290,7 @@ count_keys(struct purge *p)
 	return rc;
 }
 
-/* Counts; a stream again until no entry comes in between, unless they never stop. */
+/* Counts the parts.  Repeats this for a stream, up to 10 times, if an entry came meanwhile. */
 static int
 count_parts(struct purge *p)
 {

@@ -1,12 +1,13 @@
 /*
  * rqctl push: a producer.
  *
- * rqctl LPUSHes messages without delay byte for byte, many lines in one command,
- * bounded by count and by bytes.  So a file of any size needs little memory.  Delayed
- * messages go through push.lua into QRETRY under a tag of their own, so two equal
- * messages stay two.  For kind "unique" all are ids in one sorted set; for kind
- * "stream" they are entries.  For a channel they are published, and rqctl counts the
- * subscribers.
+ * rqctl pushes messages byte for byte: to a list with LPUSH, many lines in one command,
+ * bounded by count and by bytes.  So a file of any size needs little memory.  For kind
+ * "unique" it adds ids to the sorted set, for kind "stream" entries.  To a channel it
+ * publishes messages, and counts the subscribers.
+ *
+ * push.lua adds a delayed message to QRETRY, under a tag of its own: two equal messages stay
+ * two.
  *
  * rqctl prints an id only after Redis has confirmed its message.
  */
@@ -28,16 +29,16 @@
 struct pushing {
 	struct ctl	*ctl;
 	struct target	*target;
-	const char	*at;		/* Redis seconds; "": after delay */
+	const char	*at;		/* when they are due, in Redis seconds; "": after delay */
 	const char	*delay;		/* seconds; NULL: now */
-	char		 text[32];	/* of one of these */
+	char		 text[32];	/* holds at or delay */
 	struct words	 batch;		/* messages that are not pushed yet */
 	long long	 pushed;
 	int64_t		 least, most;	/* published: subscribers of one message */
 	json_t		*ids;		/* with --json */
 };
 
-/* When the messages are due. */
+/* Reads --delay and --at.  Returns 0, or -1 after an error was reported. */
 static int
 parse_due(struct pushing *p)
 {
@@ -100,7 +101,7 @@ push_all(struct pushing *p, struct words *w, const char *script)
 	return reply == NULL ? -1 : 0;
 }
 
-/* Messages that are due now, or ids of kind "unique": that set holds each id only once. */
+/* Pushes a batch to one list, or ids of kind "unique", whether due now or later. */
 static int
 push_batch(struct pushing *p)
 {
@@ -117,7 +118,7 @@ push_batch(struct pushing *p)
 	return push_all(p, &w, "unique_push");
 }
 
-/* Whether each message chooses its own key. */
+/* Whether rqctl must choose a shard for each message. */
 static bool
 has_shards(const struct pushing *p)
 {
@@ -186,7 +187,7 @@ report_subscribers(const struct pushing *p)
 	const char *channel = p->target->cfg->keys[0];
 
 	fflush(stdout);
-	/* There PUBLISH counts the subscribers of one node only. */
+	/* On a cluster PUBLISH counts the subscribers of one node only. */
 	if (ctl_is_cluster(p->ctl))
 		return;
 	if (p->least == 0)
@@ -200,7 +201,7 @@ report_subscribers(const struct pushing *p)
 		    (long long)p->most);
 }
 
-/* Pushes one message that is due later.  To send it again with the same tag changes nothing. */
+/* Pushes one message that is due later.  The script may be sent twice: the tag is the same. */
 static int
 push_later(struct pushing *p, const char *text, size_t len)
 {
@@ -250,7 +251,7 @@ flush(struct pushing *p)
 	return rc;
 }
 
-/* Refuses what rqd would only make a dead letter of. */
+/* Refuses a message that rqd would make a dead letter for its size. */
 static int
 check_size(const struct pushing *p, size_t len)
 {
@@ -279,7 +280,7 @@ read_failed(struct pushing *p)
 	return ctl_error(p->ctl, EX_IOERR, "standard input: %s", strerror(errno));
 }
 
-/* As read(2), to the end of the buffer. */
+/* Appends input to the buffer; returns what read(2) does. */
 static ssize_t
 read_some(struct buf *in)
 {
@@ -327,9 +328,8 @@ take_lines(struct pushing *p, struct buf *in)
 }
 
 /*
- * Each line is one, without its newline; the last one may have none.  Lines are
- * pushed when there is no more to read at the moment, so that a slow producer's
- * are not held back.
+ * Pushes each line as a message, without its newline; the last line may have none.  Pushes the
+ * lines so far whenever no input is ready, so a slow producer's lines are not delayed.
  */
 static int
 push_lines(struct pushing *p)
@@ -380,7 +380,7 @@ push_text(struct ctl *c, const char *text)
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed messages",
 		    kind_name(p->target->kind), p->target->name);
 	p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	/* Connects first: nobody should type a message in vain. */
+	/* Connects before it reads input: nobody should type a message that cannot be pushed. */
 	if (c->status == 0 && ctl_connect(c) == 0)
 		(void)push_input(p, text);
 	if (p->ids != NULL && c->status != EX_USAGE)

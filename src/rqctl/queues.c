@@ -1,10 +1,10 @@
 /*
- * rqctl queues, forget: the configured queues, and the keys of a queue that nobody uses
- * any more.
+ * rqctl queues lists the configured queues; rqctl forget deletes the keys of a queue that is no
+ * longer used.
  *
  * If the configuration does not name the queue, forget takes its name as the key.  The script
- * that deletes looks for messages itself: without --force a message that is pushed in between
- * is kept.
+ * that deletes checks again for messages: without --force it deletes none that a producer has
+ * pushed meanwhile.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ struct forget {
 	struct ctl	*ctl;
 	const char	*name;
 	struct target	 target;
-	int64_t		 nkeys;		/* of the last run of the script, for all shards */
+	int64_t		 nkeys;		/* found or deleted by the last run, in all shards */
 	int64_t		 messages;
 };
 
@@ -168,7 +168,7 @@ run_for_key(struct forget *f, const char *how)
 	return reply == NULL ? -1 : 0;
 }
 
-/* how: "count", "force", or "": deletes only if there are no messages. */
+/* how: "count" only counts, "force" deletes, "" deletes unless there are messages. */
 static int
 run_script(struct forget *f, const char *how)
 {
@@ -180,7 +180,7 @@ run_script(struct forget *f, const char *how)
 	return rc;
 }
 
-/* 0 if no daemon serves it, else -1 after an error was reported. */
+/* Returns 0 if no daemon serves the queue, or -1 after an error was reported. */
 static int
 check_daemons(struct forget *f)
 {

@@ -1,7 +1,7 @@
 /*
- * rqctl running: the deliveries in QBACKUP, the oldest leases first, with their fields of
- * QDELIVERY and their entries in heartbeats.  Before them the batches without messages whose
- * processes go on, as heartbeats say.
+ * rqctl running: lists the deliveries in QBACKUP, the oldest leases first, with their fields of
+ * QDELIVERY and their entries in heartbeats.  Before them it lists the batches whose messages
+ * are all settled and whose processes still run; only heartbeats have those.
  */
 #include <limits.h>
 #include <string.h>
@@ -16,14 +16,14 @@ struct running {
 	struct listing	 list;
 	struct picture	 picture;
 	double		 now;
-	int64_t		 unlisted;	/* that run, but that no heartbeat lists */
+	int64_t		 unlisted;	/* messages in flight that no heartbeat lists */
 };
 
 /* One delivery, as far as it is known. */
 struct entry {
 	const char		*queue, *tag;
 	size_t			 taglen, idlen;
-	struct delivery_info		 delivery;	/* not ours: a foreign consumer's */
+	struct delivery_info		 delivery;	/* ours false: of a foreign consumer */
 	const char		*daemon;	/* NULL: not known */
 	int64_t			 pid;		/* 0: not known */
 	const char		*progress;	/* "": none */
@@ -59,7 +59,7 @@ add_row(struct listing *l, const struct entry *e)
 	table_add(t, "%s", e->progress[0] == '\0' && d->cancelled ? "(cancelled)" : e->progress);
 }
 
-/* score: of QBACKUP; of a foreign delivery nothing else is known. */
+/* score: that of the tag in QBACKUP; of a foreign delivery rqctl knows nothing else. */
 static void
 add_entry(struct running *r, const struct target *t, const char *tag, size_t len, double score,
     const struct delivery_info *d)
@@ -82,7 +82,7 @@ add_entry(struct running *r, const struct target *t, const char *tag, size_t len
 	add_row(&r->list, &e);
 }
 
-/* One that goes on without messages. */
+/* Adds a batch that still runs without messages. */
 static void
 add_settled(struct listing *l, const struct target *t, const struct daemon *by,
     const json_t *entry, double now)
@@ -106,7 +106,7 @@ add_settled(struct listing *l, const struct target *t, const struct daemon *by,
 	table_add(&l->table, "(all settled, runs on)");
 }
 
-/* Batches whose messages are all settled, and whose processes go on; returns how many. */
+/* Lists the batches that still run without messages; returns how many there are. */
 static int64_t
 list_settled(struct running *r, const struct target *t)
 {
@@ -129,7 +129,7 @@ list_settled(struct running *r, const struct target *t)
 	return n;
 }
 
-/* The oldest leases of one queue, and their fields of QDELIVERY. */
+/* Lists the oldest leases of one key.  Returns 0, or -1 after an error was reported. */
 static int
 list_leases(struct running *r, const struct target *t)
 {
@@ -153,7 +153,7 @@ list_leases(struct running *r, const struct target *t)
 	return c->status == 0 ? 0 : -1;
 }
 
-/* For kinds without leases: the last heartbeats. */
+/* Lists the messages in flight of a kind without leases: only heartbeats have them. */
 static void
 list_beats(struct running *r, const struct target *t)
 {

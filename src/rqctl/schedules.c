@@ -1,8 +1,8 @@
 /*
- * rqctl schedules: the last and the next run of each, and missed runs.
+ * rqctl schedules: lists the last and the next run of each schedule, and missed runs.
  *
- * The configuration has a schedule; Redis has its last tick, in QSCHEDULE, and whether it ran
- * then.  rqctl computes the rest, with Redis' time.
+ * The configuration has the schedules.  QSCHEDULE in Redis has the last tick of each, and
+ * whether it ran at this tick.  rqctl computes the rest from Redis' time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +24,11 @@ struct ticks {
 	char	*error;		/* why some of that is not known, or NULL; the caller frees it */
 };
 
-/* known: the tick in QSCHEDULE, of the last run or of when a daemon first saw it. */
+/* known: the tick in QSCHEDULE: the last run, or when a daemon first saw the schedule. */
 static void
 compute(struct ticks *t, const struct schedule_config *s, int64_t known, double now)
 {
-	/* A tick of a moment ago is not missed yet. */
+	/* A daemon may be about to run a tick of less than TICK_GRACE_MIN ago. */
 	int64_t due = tick_last(s, (int64_t)now - TICK_GRACE_MIN);
 
 	t->next = tick_next(s, (int64_t)now);
@@ -51,7 +51,7 @@ take_reply(struct ticks *t, const struct redisReply *reply)
 	return (int64_t)known;
 }
 
-/* Schedules of a queue with shards are in one of them. */
+/* Selects the key that has the schedules: of a queue with shards one of these. */
 static void
 select_schedules(struct target *t)
 {
@@ -182,7 +182,8 @@ find(struct ctl *c, const char *name)
 	while (*s != NULL && strcmp((*s)->name, name) != 0)
 		s++;
 	if (*s == NULL)
-		ctl_error(c, EX_USAGE, "there is no schedule \"%s\" in %s", name, c->config->file);
+		ctl_error(c, EX_USAGE, "there is no schedule \"%s\" in %s: rqctl "
+		    "schedules lists them", name, c->config->file);
 	return *s;
 }
 
@@ -229,7 +230,7 @@ schedules_run(struct ctl *c)
 	listing_end(&l, l.rows, "schedules", "there are no schedules in %s", c->config->file);
 }
 
-/* Pushes the message of a tick at this moment; QSCHEDULE stays as it is. */
+/* Pushes the message that a run now would push, without a change of QSCHEDULE. */
 void
 schedules_push(struct ctl *c)
 {

@@ -3,8 +3,8 @@
  * while screen_key() looks at the flags, and ppoll(2) unblocks them, so none is lost
  * between the look and the wait.
  *
- * SIGTSTP gives the terminal back before rqctl stops.  After SIGSTOP only SIGCONT is seen;
- * the shell may then have changed the terminal, so SIGCONT always takes it over again.
+ * On SIGTSTP rqctl gives the terminal back before it stops.  It cannot catch SIGSTOP, and the
+ * shell may then change the terminal: so on SIGCONT rqctl always takes the terminal over again.
  */
 #include "rqctl/screen.h"
 
@@ -20,17 +20,17 @@
 #include "redis/blocking_conn.h"
 #include "rqctl/out.h"
 
-/* The alternate screen without cursor, where lines do not wrap; and back. */
+/* Enters the alternate screen, hides the cursor, and ends the wrapping of lines; and back. */
 #define ENTER	"\033[?1049h\033[?25l\033[?7l"
 #define LEAVE	"\033[?7h\033[?25h\033[H\033[J\033[?1049l"
 
-#define ESCAPE_WAIT	50	/* ms: the rest of a key's sequence comes within this */
+#define ESCAPE_WAIT	50	/* ms to wait for the rest of a key's sequence */
 
 static volatile sig_atomic_t ended;		/* a signal asked rqctl to end */
 static volatile sig_atomic_t stopped;		/* SIGTSTP */
 static volatile sig_atomic_t continued;		/* SIGCONT */
 static volatile sig_atomic_t resized;		/* SIGWINCH */
-static volatile sig_atomic_t asked;		/* either of the first two, since screen_key() */
+static volatile sig_atomic_t asked;		/* ended or stopped was set since screen_key() */
 
 static struct termios saved;
 static char typed[64];			/* bytes that were read and are no key yet */
@@ -255,7 +255,7 @@ take_key(void)
 	return key;
 }
 
-/* Reads what is there; false: the terminal is gone. */
+/* Reads the bytes that are ready; false: the terminal is gone. */
 static bool
 read_typed(void)
 {
@@ -266,7 +266,7 @@ read_typed(void)
 	return n > 0 || (n == -1 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Whether more bytes of a sequence must come, or may: after Escape alone. */
+/* Whether the sequence has more bytes to come.  After Escape alone it may have. */
 static bool
 is_incomplete(void)
 {
@@ -277,7 +277,7 @@ is_incomplete(void)
 	return n < 3 || (typed[n - 1] >= 0x20 && typed[n - 1] < 0x40);
 }
 
-/* A sequence may come in pieces. */
+/* Reads the rest of a sequence, which may come in pieces. */
 static void
 complete_sequence(void)
 {

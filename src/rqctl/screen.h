@@ -6,8 +6,8 @@
  *	screen_close()
  *
  * There is one screen.  It needs a terminal that knows the sequences of ECMA-48, as all of
- * today's do.  ncurses would bring a database of the others, but also a dependency, and its
- * own idea of which characters are wide.
+ * today's do.  ncurses would support others, but it is a dependency, and it measures wide
+ * characters in its own way.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 /* The values of screen_key() besides bytes of text, which are 1 to 255. */
 enum {
 	SCREEN_TIMEOUT = 256,	/* no key in this time */
-	SCREEN_CHANGED,		/* draw again: another size, or rqctl was stopped and goes on */
+	SCREEN_CHANGED,		/* draw again: the size has changed, or rqctl continues */
 	SCREEN_END,		/* a signal, or the terminal is gone */
 	SCREEN_UP, SCREEN_DOWN, SCREEN_LEFT, SCREEN_RIGHT, SCREEN_PAGE_UP, SCREEN_PAGE_DOWN,
 	SCREEN_HOME, SCREEN_LAST,
@@ -33,7 +33,7 @@ bool	screen_is_possible(void);
 
 /*
  * Takes over the terminal, and SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT and
- * SIGWINCH.  Commands to Redis that wait are interrupted by those that end or stop rqctl.
+ * SIGWINCH.  The signals that end or stop rqctl interrupt a command that waits for Redis.
  * Returns 0, or -1 with errno.
  */
 int	screen_open(void) MUSTCHECK;
@@ -46,7 +46,7 @@ void	screen_close(void);
  */
 bool	screen_draw(const struct buf *);
 
-/* Waits for a key. */
+/* Waits for a key, at most this long; returns it, or a SCREEN_ value. */
 int	screen_key(usec_t);
-/* Whether a signal has come that ends or stops rqctl: a command may have failed for it. */
+/* Whether a signal that ends or stops rqctl has come, and may have interrupted a command. */
 bool	screen_is_asked(void);

@@ -1,10 +1,9 @@
 /*
  * rqctl show: the place of one message, and its history.
  *
- * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as
- * a tag.  It looks for further deliveries of the id (tags id#...) in the heartbeats and among
- * the next retries; for a waiting message among the next ones; for a dead letter among
- * the latest.
+ * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as a
+ * tag.  It searches for further messages with this id (tags id#...) in the heartbeats and the
+ * next retries, then the next waiting messages, then the latest dead letters.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,8 +16,8 @@
 #include "rqctl/picture.h"
 #include "rqctl/waiting.h"
 
-#define NEXT		1000		/* waiting messages and retries that are looked at */
-#define LATEST		10000		/* dead letters likewise */
+#define NEXT		1000		/* waiting messages and retries to search */
+#define LATEST		10000		/* dead letters to search */
 
 struct show {
 	struct ctl	*ctl;
@@ -27,7 +26,7 @@ struct show {
 	double		 now;
 	json_t		*places;	/* with --json */
 	int		 found;
-	bool		 older;		/* there are dead letters that were not looked at */
+	bool		 older;		/* there are older dead letters, not searched */
 };
 
 /* Prints one place of the message: a line and the message itself, or JSON, or its bytes. */
@@ -95,7 +94,7 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 	json_set(facts, "due:f", in_retry);
 }
 
-/* Adds what its handler said last of how far it is. */
+/* Adds the last progress that the handler has reported. */
 static void
 describe_progress(const struct show *s, struct buf *b, json_t *facts, const char *tag)
 {
@@ -160,7 +159,7 @@ is_further(const char *tag, const char *id)
 	return strncmp(tag, id, n) == 0 && tag[n] == '#';
 }
 
-/* Further deliveries in the heartbeats. */
+/* Shows further deliveries that heartbeats list. */
 static int
 show_in_flight(struct show *s)
 {
@@ -179,7 +178,7 @@ show_in_flight(struct show *s)
 	return 0;
 }
 
-/* Further deliveries among the next retries. */
+/* Shows further deliveries among the next retries. */
 static int
 show_retries(struct show *s)
 {
@@ -199,7 +198,7 @@ show_retries(struct show *s)
 	return rc;
 }
 
-/* An id that waits in the zset of kind "unique". */
+/* Shows an id that waits in the zset of kind "unique". */
 static void
 show_id(struct show *s, const struct waiting *m)
 {
@@ -211,7 +210,7 @@ show_id(struct show *s, const struct waiting *m)
 	place(s, "waiting", json_set(json_object(), "due:f", due), line, m->data, m->len);
 }
 
-/* One that is not among the next: a zset knows it by its name. */
+/* Shows an id that is not among the next ones: a zset finds it by itself. */
 static int
 show_far_id(struct show *s)
 {
@@ -229,7 +228,7 @@ show_far_id(struct show *s)
 	return 0;
 }
 
-/* One page of waiting messages from offset on; how many there were, or -1. */
+/* Searches a page of waiting messages from offset on.  Returns how many it had, or -1. */
 static int64_t
 show_waiting_page(struct show *s, int64_t offset)
 {
@@ -326,7 +325,7 @@ enum {
 	SHOW_STATE, SHOW_MESSAGE, SHOW_CONSUMER, SHOW_IDLE, SHOW_DELIVERIES, SHOW_FIELDS
 };
 
-/* Shows an entry that rqd does not have: what the stream and its group know of it. */
+/* Shows an entry that rqd has not taken, with its state in the consumer group. */
 static int
 show_entry(struct show *s)
 {

@@ -15,18 +15,18 @@
 #include "rqctl/unnamed.h"
 #include "status/advice.h"
 
-/* How many columns the table has; with rates there is no room for all in 80 columns. */
+/* How many columns of the table fit: with rates, not all of them fit into 80 characters. */
 enum width { NARROW, MEDIUM, WIDE };
 
 #define CAUSES_MAX	10	/* that plain status prints */
-#define STATE_MIN	10	/* "suspended", "paused": names of queues are cut for it */
+#define STATE_MIN	10	/* for "suspended", "paused": names of queues are cut instead */
 
 const enum colour status_colours[] = {
 	[MOOD_OK] = COLOUR_GREEN, [MOOD_IDLE] = COLOUR_DIM, [MOOD_WARN] = COLOUR_YELLOW,
 	[MOOD_BAD] = COLOUR_RED,
 };
 
-/* "3/8" running of what may run. */
+/* "3/8": 3 handlers run, 8 may run. */
 static void
 running_cell(struct table *t, const struct depth *d, const struct service *s)
 {
@@ -41,7 +41,7 @@ running_cell(struct table *t, const struct depth *d, const struct service *s)
 		table_add(t, "%s", out_number(d->in_flight, n));
 }
 
-/* ">12m": it has waited since before the daemon's first look at the list, 12 minutes ago. */
+/* ">12m": the message already waited when a daemon first saw the list, 12 minutes ago. */
 char *
 status_latency(const struct facts *f, char *text)
 {
@@ -62,7 +62,7 @@ rate_cell(struct table *t, double r)
 		table_add(t, r < 10 ? "%.1f" : "%.0f", r);
 }
 
-/* 0 columns: lines may wrap, and programs may read them. */
+/* columns: of the terminal; 0: all columns, lines may wrap. */
 static enum width
 width_of(size_t columns)
 {
@@ -158,7 +158,7 @@ status_warnings(const struct picture *p, struct buf *b)
 	}
 }
 
-/* Why queues are suspended: the table has no room for it. */
+/* Adds why queues are suspended, because the table has no room for that. */
 static void
 add_causes(const struct picture *p, struct buf *b)
 {
@@ -202,8 +202,8 @@ status_trouble(const struct picture *p, size_t i, const struct history *h)
 }
 
 /*
- * The queues in trouble, the worst first; then all others.  Among equals, and where the queues
- * are arguments, the order stays as it is.  The caller frees it.
+ * Returns the order of the lines: the queues in trouble, the worst first, then all others.
+ * Equal ones keep their order, and so do queues that are arguments.  The caller frees it.
  */
 static size_t *
 order_of(const struct ctl *c, const struct picture *p, const struct history *h)

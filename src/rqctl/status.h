@@ -16,7 +16,7 @@ extern const enum colour status_colours[];
 #define STATUS_LATENCY_MAX	(UNITS_TEXT_MAX + 1)
 char	*status_latency(const struct facts *, char *text);
 
-/* A table without rows, with the columns that fit; 0: with all. */
+/* Begins a table; columns: of the terminal, which decide what it shows; 0: it shows all. */
 void	status_table(struct table *, bool rates, size_t columns);
 void	status_row(struct table *, const struct picture *, size_t i, const struct history *,
 	    size_t columns);
@@ -28,7 +28,7 @@ int	status_trouble(const struct picture *, size_t i, const struct history *);
 void	status_headline(const struct ctl *, const struct picture *, struct buf *);
 /* A full Redis, and problems of daemons, one per line; rqctl check reports the same. */
 void	status_warnings(const struct picture *, struct buf *);
-/* Why there is no queue: a line. */
+/* A line that says why there are no queues. */
 const char *status_none(const struct ctl *);
 
 /* Warnings and the table with all columns, by trouble; history NULL: without rates. */

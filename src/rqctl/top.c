@@ -3,11 +3,11 @@
  *
  *	TABLE --/--> FILTER --Enter, Esc--> TABLE
  *	TABLE --Enter--> QUEUE --Esc--> TABLE
- *	TABLE, QUEUE --?--> HELP --any key--> TABLE
+ *	TABLE, QUEUE --?--> HELP --any key but q--> TABLE
  *
- * top keeps the last picture.  While Redis cannot be reached it shows that one below the error,
- * and tries again at each interval: it may run unattended for days.  The marked queue is kept
- * by its key, because rows move.
+ * top keeps the last picture.  If it cannot reach Redis, it shows the error above that picture,
+ * and tries again after each interval: it may run unattended for days.  Rows move, so it
+ * remembers the marked queue by its key.
  */
 #include "rqctl/top.h"
 
@@ -24,9 +24,9 @@
 
 #define GUTTER		2		/* columns before a row, for the mark */
 #define FILTER_MAX	100		/* bytes */
-#define WARNINGS	2		/* lines of them that are shown */
-#define SAMPLES_APART	(HISTORY_RATE_SPAN / 42)	/* as many are enough for rates */
-#define UNNAMED_EVERY	(10 * SEC)	/* queues that nobody names are looked for */
+#define WARNINGS	2		/* lines of warnings that are shown */
+#define SAMPLES_APART	(HISTORY_RATE_SPAN / 42)	/* rates need no more samples */
+#define UNNAMED_EVERY	(10 * SEC)	/* searches for queues that nobody names */
 
 enum view { VIEW_TABLE, VIEW_FILTER, VIEW_QUEUE, VIEW_HELP };
 
@@ -54,10 +54,10 @@ struct ranked {
 struct top {
 	struct ctl	*ctl;
 	struct picture	 picture;	/* the last one */
-	struct buf	 headline;	/* of it */
-	char		*error;		/* why there is no newer one; NULL: none; owned */
+	struct buf	 headline;	/* of the picture */
+	char		*error;		/* why the last refresh failed; NULL: it did not; owned */
 	struct history	*history;	/* for rates */
-	struct unnamed	 unnamed;	/* as of then: */
+	struct unnamed	 unnamed;	/* as of unnamed_at */
 	usec_t		 unnamed_at;	/* mono; 0: never */
 	struct detail	 detail;	/* of the open queue */
 	enum view	 view;
@@ -75,7 +75,7 @@ struct top {
 
 /* -- order and filter -------------------------------------------------------------- */
 
-/* An unknown one comes last. */
+/* A queue whose latency is not known comes last. */
 static double
 latency_rank(const struct top *t, size_t i)
 {
@@ -92,7 +92,7 @@ rank_of(const struct top *t, size_t i)
 
 	switch (t->order) {
 	case ORDER_TROUBLE:
-		/* Suspended queues and the like, paused ones, those that fail, the longest. */
+		/* The worst trouble first; then the most waiting messages. */
 		return status_trouble(&t->picture, i, t->history) * 1e12 +
 		    (double)(d->waiting > 0 ? d->waiting : 0);
 	case ORDER_NAME:
@@ -127,7 +127,7 @@ key_of(const struct top *t, size_t line)
 	return t->picture.targets[t->lines[line].queue].keys.name[KEY_QUEUE];
 }
 
-/* Marks the queue at a place, as far as there is one. */
+/* Marks the queue at a line, or the last one if there are fewer lines. */
 static void
 mark(struct top *t, size_t at)
 {
@@ -180,7 +180,7 @@ set_headline(struct top *t)
 	buf_printf(&t->headline, ", %.19sZ", clock_text(t->picture.taken, when));
 }
 
-/* At times: each of them costs as much as a queue. */
+/* Only each UNNAMED_EVERY: each of these keys costs Redis as much as a queue. */
 static int
 find_unnamed(struct top *t)
 {
@@ -237,7 +237,7 @@ read_detail(struct top *t)
 	return detail_read(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue);
 }
 
-/* Runs a part that asks Redis, and keeps its error; a signal's interruption is none. */
+/* Runs a part that asks Redis, and keeps its error, unless a signal has interrupted it. */
 static void
 try_part(struct top *t, int (*part)(struct top *))
 {
@@ -322,7 +322,7 @@ add_line(struct buf *b, const struct buf *text, size_t i)
 	return true;
 }
 
-/* The last line that there is room for counts those that follow. */
+/* Shows WARNINGS lines.  If there are more, the last of these says how many. */
 static void
 draw_warnings(const struct top *t, size_t *room, struct buf *b)
 {
@@ -341,7 +341,7 @@ draw_warnings(const struct top *t, size_t *room, struct buf *b)
 	buf_done(&text);
 }
 
-/* The keys, and which queues are shown.  What matters most comes first: it may be cut. */
+/* The position and the keys.  A narrow terminal cuts the end, so the position comes first. */
 static void
 draw_footer(const struct top *t, struct buf *b)
 {
@@ -394,7 +394,7 @@ draw_rows(struct top *t, size_t room, struct buf *b)
 	buf_done(&text);
 }
 
-/* Fills up to a number of lines, so that the footer is the last one. */
+/* Adds empty lines up to a number of lines, so that the footer is the last one. */
 static void
 fill_up(struct buf *b, size_t lines)
 {
@@ -435,7 +435,7 @@ draw_table(struct top *t, struct buf *b)
 	draw_footer(t, b);
 }
 
-/* The open queue; its lines are wrapped, because its commands are to be copied. */
+/* The open queue.  Lines are wrapped, not cut, so that users can copy the commands. */
 static void
 draw_queue(struct top *t, struct buf *b)
 {
@@ -501,7 +501,7 @@ draw(struct top *t)
 
 /* -- keys -------------------------------------------------------------------------- */
 
-/* The place to which a key moves from this place; SIZE_MAX: the key does not move. */
+/* Returns the line to which a key moves from line `at`; SIZE_MAX: it is no such key. */
 static size_t
 moved(int key, size_t at, size_t page)
 {
@@ -535,7 +535,7 @@ filter_key(struct top *t, int key)
 	if (key == SCREEN_ESCAPE || key == 'U' - '@')
 		buf_clear(&t->filter);
 	else if (key == SCREEN_BACKSPACE)
-		/* With all bytes of a character. */
+		/* Removes all bytes of a character. */
 		while (t->filter.len > 0 && (t->filter.data[--t->filter.len] & 0xc0) == 0x80)
 			continue;
 	else if (key >= ' ' && key < SCREEN_TIMEOUT && t->filter.len < FILTER_MAX)
@@ -551,7 +551,7 @@ sort_key(struct top *t, int key)
 			continue;
 		t->reversed = t->order == (enum order)i && !t->reversed;
 		t->order = (enum order)i;
-		xreplace(&t->marked, NULL);	/* the first is asked for, whichever it is */
+		xreplace(&t->marked, NULL);	/* mark the first queue of the new order */
 		arrange(t);
 	}
 }
@@ -649,7 +649,7 @@ full_screen(struct ctl *c, usec_t interval)
 	struct top t = { .ctl = c };
 
 	if (screen_open() == -1) {
-		ctl_error(c, EX_OSERR, "the terminal: %s", strerror(errno));
+		ctl_error(c, EX_OSERR, "cannot take over the terminal: %s", strerror(errno));
 		return;
 	}
 	t.history = history_new(SIZE_MAX, SAMPLES_APART);
@@ -658,7 +658,7 @@ full_screen(struct ctl *c, usec_t interval)
 	top_done(&t);
 }
 
-/* Without a terminal: a table each time, with an empty line behind it. */
+/* Without a terminal: prints a table and an empty line. */
 static void
 print_frame(struct top *t)
 {
@@ -694,7 +694,7 @@ frames(struct ctl *c, usec_t interval)
 void
 top_run(struct ctl *c, usec_t interval)
 {
-	/* A first error ends rqctl before it takes over the screen. */
+	/* If Redis cannot be reached at first, rqctl ends before it takes over the screen. */
 	if (ctl_connect(c) == -1)
 		return;
 	if (screen_is_possible())

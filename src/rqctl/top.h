@@ -5,7 +5,8 @@
 #include "rqctl/ctl.h"
 
 /*
- * On a terminal, shows a full screen with keys, until q.  Elsewhere, prints a table each time.
- * An error that was reported ends it only before the first table.
+ * On a terminal, shows a full screen with keys, until q.  Elsewhere, prints a table at each
+ * interval.  Reports an error and returns if it cannot connect at first; later it shows errors
+ * and tries again.
  */
 void	top_run(struct ctl *, usec_t interval);

@@ -1,13 +1,13 @@
 /*
  * rqctl try: runs the handler of a queue once, by hand.
  *
- * It is the daemon's handler (handler.h) in a loop without Redis: user, umask, limits,
- * directory, environment, time limit and output limit are those of the queue.  For root, a
- * launcher starts the handler, as in rqd, after the same check of the configuration.  An
- * ordinary user can run it only as itself.  rqctl prints the output line by line, and then
- * what the daemon would have done (outcome.h).
+ * rqctl runs the daemon's handler (handler.h) in a loop without Redis: user, umask, limits,
+ * directory, environment, time limit and output limit are those of the queue.  If root runs
+ * rqctl, a launcher starts the handler, as in rqd, after the same check of the configuration.
+ * Another user can run only handlers of the same user.  rqctl prints the output line by line,
+ * and then what the daemon would have done (outcome.h).
  *
- * SIGINT and SIGTERM end the handler as a shutdown does.
+ * SIGINT and SIGTERM end the handler as a shutdown does; a second signal kills it.
  */
 #include <errno.h>
 #include <limits.h>
@@ -45,7 +45,7 @@ struct try {
 	struct message		*msg;
 	struct run		*run;		/* NULL: not started, or over */
 	struct result		 result;	/* of the message */
-	struct result		 end;		/* of the run; what it owns is freed or in result */
+	struct result		 end;		/* of the run; owns nothing */
 	int			 signo;		/* the last signal that rqctl received; 0: none */
 };
 
@@ -65,7 +65,7 @@ free_payload(char *payload)
 	free(payload);
 }
 
-/* The message as a pop would have given it. */
+/* Makes t->msg as a pop would. */
 static int
 make_message(struct try *t, struct buf *payload)
 {
@@ -78,8 +78,8 @@ make_message(struct try *t, struct buf *payload)
 	if (ctl_count(t->ctl, OPT_ATTEMPT, INT_MAX, &attempt) == -1)
 		return -1;
 	if (given != NULL && !message_id_ok(given, strlen(given)))
-		return ctl_error(t->ctl, EX_USAGE, "--id: an id has 1 to %d bytes and no "
-		    "control characters", MESSAGE_ID_MAX);
+		return ctl_error(t->ctl, EX_USAGE, "--id: \"%s\": an id has 1 to %d bytes "
+		    "and no control characters", given, MESSAGE_ID_MAX);
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
 	m->free_payload = free_payload;
@@ -112,7 +112,7 @@ over(struct run *run UNUSED, const struct result *result, void *arg)
 	handler_close(t->handler, closed, t);
 }
 
-/* A batch calls its message done when it says so, and goes on until over(). */
+/* In a batch a message may be done before the run ends; over() is then called later. */
 static void
 done(struct message *msg UNUSED, struct result *result, void *arg)
 {
@@ -135,7 +135,7 @@ output(const struct log_ctx *ctx UNUSED, int fd, const char *line, size_t len, b
 	fflush(out);
 }
 
-/* The report at the end mentions it. */
+/* Does nothing: say() reports it at the end. */
 static void
 output_cut(const struct log_ctx *ctx UNUSED, void *arg UNUSED)
 {
@@ -166,7 +166,7 @@ fill_source(struct try *t)
 	t->source.overrides = t->overrides.v;
 }
 
-/* The configuration as rqd would have it, or its errors. */
+/* Loads the configuration through a launcher, as rqd does, or reports its errors. */
 static int
 load_with_launcher(struct try *t)
 {
@@ -174,7 +174,7 @@ load_with_launcher(struct try *t)
 	struct launcher_loaded loaded;
 	struct config *config = NULL;
 
-	umask(022);		/* the service's; a queue may have its own */
+	umask(022);		/* as of the service; a queue may set its own */
 	fill_source(t);
 	t->launcher = launcher_fork(&launch_config_ops, &t->source);
 	if (launcher_load_now(t->launcher, &loaded) == 0)
@@ -188,10 +188,11 @@ load_with_launcher(struct try *t)
 	t->config = config;
 	t->cfg = config_queue(config, t->cfg->name);
 	return t->cfg != NULL ? 0 :
-	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed meanwhile");
+	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed "
+	    "meanwhile: run rqctl try again");
 }
 
-/* An ordinary user cannot run the handler of somebody else. */
+/* Only root can run a handler as another user. */
 static int
 check_own_user(struct try *t)
 {
@@ -263,7 +264,7 @@ run(struct try *t)
 	child_done(t->loop);
 }
 
-/* How a run may end that gives no status: in words, and as an exit status of rqctl. */
+/* The ends of a run without an exit status: as text, and as the exit status of rqctl. */
 static const struct end_text {
 	const char	*text;
 	int		 status;
@@ -321,7 +322,7 @@ add_end(const struct result *r, struct buf *b)
 		buf_printf(b, " after %s", units_about(r->duration, took));
 }
 
-/* How the run ended and what it said; for a batch what it said of the message, and then. */
+/* How the run ended and what it said; for a batch, what it said of the message comes first. */
 static void
 ending(const struct try *t, struct buf *b)
 {
@@ -436,7 +437,7 @@ say(const struct try *t)
 	buf_done(&b);
 }
 
-/* As a shell reports how the handler ended. */
+/* The exit status of rqctl: as a shell reports how the handler ended. */
 static int
 exit_status(const struct try *t)
 {

@@ -1,7 +1,7 @@
 /*
  * A member of the index is JSON: {"key":"orders","kind":"ack"}, of a stream with its
  * "consumer_group", and of a queue with shards with their number, "shards".  Anybody who may
- * write to Redis can write one: others are passed over.
+ * write to Redis can write a member: rqctl skips those of another form.
  */
 #include "rqctl/unnamed.h"
 
@@ -53,7 +53,7 @@ shards_of(const struct ctl *c, const struct picture *p, const char *key)
 	return most;
 }
 
-/* A queue that had more shards once: those that nobody names any more. */
+/* Adds the shards that a queue had once, and that nobody names any more. */
 static void
 add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *u,
     const json_t *member, const char *key)
@@ -70,7 +70,7 @@ add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *
 	shard_keys_free(has);
 }
 
-/* "orders" of "{orders}", which the caller frees; NULL: it is none with braces around. */
+/* Returns "orders" for "{orders}", which the caller frees; NULL for a key of another form. */
 static char *
 without_braces(const char *key)
 {
@@ -81,7 +81,7 @@ without_braces(const char *key)
 	return xstrndup(key + 1, len - 2);
 }
 
-/* queue: the name of the queue with this key, for verbs. */
+/* queue: the name by which verbs know the queue with the key queue_key. */
 static void
 add_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u,
     const char *queue_key, const char *queue)
@@ -100,8 +100,8 @@ add_without_braces(const struct ctl *c, const struct picture *p, struct unnamed 
 }
 
 /*
- * Lists that are keys of queues but for their braces.  Without a file, verbs take keys for
- * names.
+ * Adds the lists whose names are keys of queues without the braces.  Without a file, verbs take
+ * the key as the queue's name.
  */
 static void
 add_all_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u)
@@ -123,7 +123,7 @@ add_all_without_braces(const struct ctl *c, const struct picture *p, struct unna
 	free(served);
 }
 
-/* Leaves those out that hold nothing. */
+/* Drops the keys that hold no messages. */
 static void
 keep_full(struct unnamed *u)
 {

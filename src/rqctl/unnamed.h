@@ -20,9 +20,9 @@ struct unnamed {
 };
 
 /*
- * All of them, of the latest UNNAMED_MAX of the index.  None where the verb has arguments,
- * where a heartbeat or a file of the configuration cannot be read, or where Redis refuses the
- * index.  Returns 0, or -1 after an error was reported; unnamed_done() is due in both cases.
+ * Finds them among the latest UNNAMED_MAX of the index.  Finds none if the verb has arguments,
+ * if a heartbeat or a file of the configuration cannot be read, or if Redis refuses the index.
+ *  Returns 0, or -1 after an error was reported; unnamed_done() is due in both cases.
  */
 #define UNNAMED_MAX	1000
 int	unnamed_find(struct ctl *, const struct picture *, struct unnamed *) MUSTCHECK;
@@ -35,8 +35,8 @@ char	*unnamed_text(const struct depth *);
 void	 unnamed_print(const struct unnamed *, struct buf *);
 json_t	*unnamed_json(const struct unnamed *);
 
-/* The most shards that the index says of this key; 0: it has none, or is not in the index. */
+/* The most shards that a member of the index has for this key; 0: none has. */
 int64_t	unnamed_shards(struct ctl *, const char *key);
 
-/* The index forgets the key.  An error is reported. */
+/* Removes the key from the index.  Reports an error only if the connection is lost. */
 void	unnamed_forget(struct ctl *, const char *key);

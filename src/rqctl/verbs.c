@@ -311,7 +311,7 @@ next_value(struct reader *p, const struct opt_def *def, const char **ret)
 	return 0;
 }
 
-/* value NULL: the next word of argv, if the option takes one. */
+/* Stores an option.  If value is NULL and the option takes one, it is the next word of argv. */
 static int
 take_option(struct reader *p, const struct opt_def *def, const char *value)
 {
@@ -371,7 +371,7 @@ guess_verb(char *const *argv)
 	return v;
 }
 
-/* Takes argv apart; "-" alone is a word. */
+/* Sorts argv into options and words; "-" alone is a word. */
 static int
 take_all(struct reader *p)
 {
@@ -394,7 +394,7 @@ take_all(struct reader *p)
 	return rc;
 }
 
-/* The members of a group, for "dead what?". */
+/* If the word is a group such as "dead": returns -1 with a cause that lists its verbs. */
 static int
 incomplete_group(const char *group, char **cause)
 {
@@ -446,7 +446,7 @@ find_verb(struct args *a, char **cause)
 	return 0;
 }
 
-/* Checks the options against the verb; one of the same name may have been guessed. */
+/* Refuses options that the verb does not take; corrects a wrong guess between equal names. */
 static int
 check_options(struct args *a, char **cause)
 {

@@ -66,7 +66,7 @@ struct verb {
 	const char	*name;		/* one word, or a group and a word: "dead list" */
 	const char	*args;		/* "QUEUE [MESSAGE]" */
 	const char	*help;		/* one line */
-	const char	*more;		/* what one must know to use it; NULL: nothing */
+	const char	*more;		/* further lines of its help; NULL: none */
 	uint64_t	 options;	/* beyond those of its flags and of every verb */
 	int		 min_args;
 	int		 max_args;	/* -1: any number */

@@ -1,6 +1,6 @@
 /*
- * Pages of messages that wait, and rqctl peek, which shows those that come next.  Pages come
- * from peek.lua, bounded by count and bytes.
+ * Reads pages of messages that wait; rqctl peek shows the next ones.  peek.lua returns a page,
+ * bounded by count and bytes.
  */
 #include "rqctl/waiting.h"
 
@@ -18,7 +18,7 @@
 
 /* -- pages ------------------------------------------------------------------------ */
 
-/* The word by which peek.lua knows what the key is. */
+/* The word that tells peek.lua what the key is. */
 static const char *
 what_of(const struct target *t, enum key key)
 {
@@ -126,8 +126,8 @@ waiting_due_text(double due, double now, char *buf)
 /* -- peek -------------------------------------------------------------------------- */
 
 /*
- * A page of c->target: from `offset` on, or of a stream behind the entry `after`; "": from
- * the first.
+ * Reads a page of c->target, from `offset` on.  Of a stream it reads the entries after the entry
+ * `after`; "": from the first.
  */
 static struct redisReply *
 next_page(struct ctl *c, int64_t offset, const char *after, long count, long cut)
@@ -141,7 +141,7 @@ next_page(struct ctl *c, int64_t offset, const char *after, long count, long cut
 	    (long long)cut);
 }
 
-/* When an id of kind "unique" is due. */
+/* Adds a cell: when an id of kind "unique" is due. */
 static void
 add_due(struct table *t, double now, const struct waiting *m)
 {
@@ -176,7 +176,7 @@ add(struct listing *l, double now, const struct waiting *m, const char *id)
 	table_bytes(t, m->data, m->len < WAITING_SHOWN ? m->len : WAITING_SHOWN);
 }
 
-/* How many messages wait; 0 where the list is not cut, or after an error. */
+/* How many messages wait; 0 if the list has them all, or after an error. */
 static int64_t
 count_waiting(const struct listing *l)
 {
@@ -191,7 +191,7 @@ count_waiting(const struct listing *l)
 	return n;
 }
 
-/* One page of a key whose messages begin at row `first`; returns how many it had. */
+/* Adds a page of a key whose messages begin at row `first`; returns how many it had. */
 static size_t
 add_page(struct listing *l, int64_t first, char *last)
 {
@@ -228,7 +228,7 @@ list(struct ctl *c)
 	listing_end(&l, count_waiting(&l), "messages", "no message waits in %s", c->target.name);
 }
 
-/* The next message of the key; returns 1 if there is one, 0, or -1 after an error. */
+/* Writes the next message of the key.  Returns 1; 0 if there is none; -1 after an error. */
 static int
 write_next(struct ctl *c)
 {

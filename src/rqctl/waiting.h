@@ -8,7 +8,7 @@
 #include "rqctl/delivery.h"
 
 #define WAITING_CUT	65536	/* bytes of a message that a table needs: enough to find its id */
-#define WAITING_SHOWN	200	/* and that it shows */
+#define WAITING_SHOWN	200	/* bytes of a message that a table shows */
 
 /* Borrowed from the page. */
 struct waiting {
@@ -33,7 +33,7 @@ size_t	 waiting_len(const struct redisReply *);
 double	 waiting_now(const struct redisReply *);	/* Redis seconds of the page */
 void	 waiting_get(const struct redisReply *, size_t, struct waiting *);
 
-/* Seconds when it is due, of QDELAYED or kind "unique", whose scores may have other units. */
+/* When a message of QDELAYED or kind "unique" is due, in seconds, whatever unit its score has. */
 double	 waiting_due(const struct waiting *);
 /* "never", "now", "in 5m" into buf; returns it. */
 #define WAITING_DUE_MAX	40

@@ -54,7 +54,7 @@ like "$(grep '^tick' "$T/table")" '^tick "1"  +ack +every 1s +20[0-9T:-]+Z +20[0
 like "$(grep '^daily' "$T/table")" "^daily +ack +$(printf %s "$daily" | sed 's/\*/./g') UTC +- +$(rfc $((past + 86400))) +23h[0-9]+m +has not run yet$" 'rqctl schedules: cron'
 is "$("$RQCTL" -c "$T/rqd.conf" schedules --json daily | tr -d ' \n')" \
     "[{\"name\":\"daily\",\"queue\":\"ack\",\"key\":\"ack\",\"every\":null,\"cron\":\"$(printf %s "$daily" | tr -d ' ')\",\"timezone\":\"UTC\",\"catch_up\":false,\"last\":null,\"next\":$((past + 86400)),\"missed\":null,\"error\":null}]" 'rqctl schedules: JSON'
-is "$("$RQCTL" -c "$T/rqd.conf" schedules none 2>&1; echo $?)" "rqctl: there is no schedule \"none\" in $T/rqd.conf
+is "$("$RQCTL" -c "$T/rqd.conf" schedules none 2>&1; echo $?)" "rqctl: there is no schedule \"none\" in $T/rqd.conf: rqctl schedules lists them
 64" 'rqctl schedules: no such one'
 is "$(ctl schedules 2>&1; echo $?)" 'rqctl: there is no configuration file with schedules: use -c FILE
 64' 'rqctl schedules: without a file'

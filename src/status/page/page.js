@@ -1,33 +1,33 @@
 /*
- * Draws /status, again and again: what `rqctl status -w` shows, with plots.
+ * The page: shows what `rqctl status -w` shows, and plots.
  *
- * One question every POLL while somebody looks; none while the page is hidden.
- * Rows are made once per queue and daemon and then only written over, so nothing
- * flickers and a selection stays.  Everything that comes from the daemon is written
- * as text, never as HTML.
+ * The script requests /status every POLL while the page is visible.  It makes a row once for
+ * each queue and daemon, and then only changes the row's text, so nothing flickers and a
+ * selection stays.  It writes text from the daemon as text, never as HTML.
  *
- * The daemon keeps the history of the last 15 minutes: /history is read once, and after
- * a pause.  From then on each answer of /status adds a sample when STEP is over.  An open
- * row also asks for /queue, with each POLL.
+ * The daemon keeps the history of the last 15 minutes.  The script reads /history at first and
+ * after an interruption.  Then it adds a sample from /status every STEP.  For each open row it
+ * also requests /queue with every POLL.
  */
 "use strict";
 
 const POLL = 2000;			/* milliseconds */
-const POLL_AT_WORST = 10000;		/* while nobody answers */
-const PATIENCE = 8000;			/* for one answer */
+const POLL_AT_WORST = 10000;		/* while the daemon does not answer */
+const PATIENCE = 8000;			/* time limit of a request */
 const STEP = 9500;			/* between two samples, about */
 const WINDOW = 15 * 60 * 1000;		/* that plots show */
 const GAP = 150 * 1000;			/* longer without a sample: the line is broken */
-const DIFFER_MAX = 5;			/* queues that daemons have other settings of */
-const FIND_FROM = 8;			/* queues from which on a field to find one helps */
+const DIFFER_MAX = 5;			/* queues with different settings that are named */
+const FIND_FROM = 8;			/* with so many queues, the search field is shown */
 
 const byId = id => document.getElementById(id);
 
 /* -- what came from the daemon -------------------------------------------------- */
 
 /*
- * Parts of the answer come from Redis, where anybody may have written them.  So every
- * member passes one of these; what has another type becomes nothing.
+ * Parts of the answer come from Redis, where other programs may have written them.  So the
+ * script reads each member through one of these functions, which replace a value of another
+ * type by "", null or an empty object or list.
  */
 const textOf = v => typeof v === "string" ? v : "";
 const numberOf = v => typeof v === "number" && isFinite(v) ? v : null;
@@ -67,7 +67,7 @@ function age(s) {
 
 const two = n => String(n).padStart(2, "0");
 
-/* The reader's own time: "03:12", or with the day where that is another one. */
+/* Local time: "03:12:59", with the date if that is not today. */
 function moment(seconds) {
 	const t = new Date(seconds * 1000 + skew), today = new Date();
 
@@ -78,7 +78,7 @@ function moment(seconds) {
 	    two(t.getHours()) + ":" + two(t.getMinutes()) + ":" + two(t.getSeconds());
 }
 
-/* The same, and how far that is. */
+/* The same, and how long ago or ahead that is. */
 function when(seconds) {
 	if (seconds === null)
 		return "\u2013";
@@ -114,7 +114,7 @@ function set(e, attribute, value) {
 		e.setAttribute(attribute, value);
 }
 
-/* As many children as there are items; those that are there are written over. */
+/* Gives the parent one child for each item; keeps those that exist, and updates all. */
 function fill(parent, items, make, update) {
 	while (parent.children.length > items.length)
 		parent.lastElementChild.remove();
@@ -144,14 +144,14 @@ function plot(cls, lines) {
 	return svg;
 }
 
-/* The end of the scale: 1, 2 or 5 with zeros. */
+/* The upper end of a scale: 1, 2 or 5 times a power of ten. */
 function scale(max) {
 	const unit = Math.pow(10, Math.floor(Math.log10(max)));
 
 	return [1, 2, 5, 10].map(n => n * unit).find(n => n >= max * 0.999);
 }
 
-/* A path through the points [time, value]; a long silence is a gap in the line. */
+/* A path through the points [time, value].  Points more than GAP apart are not connected. */
 function path(points, x, max) {
 	let d = "", last = null;
 
@@ -163,7 +163,7 @@ function path(points, x, max) {
 	return d;
 }
 
-/* Each part of the line is filled down to the ground. */
+/* The area between each part of the line and 0. */
 function area(points, x, max) {
 	return path(points, x, max).split("M").filter(part => part).map(part => {
 		const ends = part.split("L").map(p => p.split(" ")[0]);
@@ -171,7 +171,7 @@ function area(points, x, max) {
 	}).join("");
 }
 
-/* Returns the end of the scale.  The first line is filled; others are left out while 0. */
+/* Returns the end of the scale.  Fills the area of the first line; omits others if all 0. */
 function drawPlot(svg, lines, what, text) {
 	const now = Date.now(), x = t => (100 * (1 - (now - t) / WINDOW)).toFixed(2);
 	const known = lines.map(points => points.filter(p => p[1] !== null && p[0] > now - WINDOW));
@@ -207,9 +207,9 @@ function drawFigure(figure, lines, what, text) {
 	write(figure.lastChild.children[3], "now");
 }
 
-/* -- what was ------------------------------------------------------------------ */
+/* -- samples ------------------------------------------------------------------- */
 
-/* Of each queue, by key: arrays of a time and these figures. */
+/* For each queue, by key: its samples.  A sample is an array of its time and these figures. */
 const past = new Map();
 const DEPTH = 1, RUNNING = 2, LATENCY = 3, ACKED = 4, FAILED = 5;
 
@@ -217,7 +217,7 @@ let skew = 0;		/* milliseconds that this clock is ahead of the daemon's */
 let sampled = 0;	/* when the last sample was added; 0: the history must be read */
 let drawn = 0;		/* the sample that plots show */
 
-/* Takes the answer of /history in place of what was. */
+/* Replaces all samples by those of /history. */
 function takeHistory(answer) {
 	const from = objectOf(answer);
 	const times = arrayOf(from.times).map(t => numberOf(t) === null ? NaN : t * 1000 + skew);
@@ -231,7 +231,7 @@ function takeHistory(answer) {
 	sampled = Math.max(0, ...times.filter(t => !isNaN(t)));
 }
 
-/* Adds what an answer of /status says, when a step is over. */
+/* Adds a sample from an answer of /status, if the last one is older than STEP. */
 function remember(queues) {
 	const now = Date.now();
 
@@ -310,7 +310,7 @@ class Table {
 		});
 	}
 
-	/* Names begin with the first, figures with the largest. */
+	/* Sorts by a column: names from A, figures from the largest.  A second click reverses. */
 	sortBy(i) {
 		const down = typeof this.columns[i].value(this.items[0] || {}) !== "string";
 
@@ -348,7 +348,7 @@ class Table {
 		return row;
 	}
 
-	/* A click anywhere in the row, but not the end of a selection. */
+	/* Opens or closes a row by a click anywhere in it, unless the click ends a selection. */
 	clicked(event, key) {
 		const selection = getSelection();
 
@@ -414,7 +414,7 @@ class Table {
 	}
 }
 
-/* A figure; a class of its own marks what matters. */
+/* Writes a number; cls: the class if it is not 0. */
 function figure(cell, n, cls) {
 	write(cell, number(n));
 	dress(cell, "n" + (n ? (cls ? " " + cls : "") : " zero"));
@@ -422,7 +422,7 @@ function figure(cell, n, cls) {
 
 let rowNumber = 0;
 
-/* The button opens the row by keyboard, and says so to those who do not see it. */
+/* The button opens the row by keyboard, and tells screen readers whether it is open. */
 function writeName(cell, q) {
 	if (!cell.firstChild) {
 		const button = element("button", "open");
@@ -435,7 +435,7 @@ function writeName(cell, q) {
 	write(cell.lastChild, q.kind === "ack" ? "" : q.kind);
 }
 
-/* "ok" beside dead letters is not ok: the words of rqctl check. */
+/* A queue that is ok but has dead letters is a warning, as in rqctl check. */
 function stateOf(q) {
 	const more = [];
 
@@ -468,7 +468,7 @@ function writeRunning(cell, q) {
 	dress(cell, "n" + (q.running ? "" : " zero"));
 }
 
-/* A plot, drawn again with each sample, and the end of its scale. */
+/* Writes a plot and the end of its scale; draws it again only after a new sample. */
 function writePlot(cls, lines, what, points, text) {
 	return (cell, q) => {
 		if (!cell.firstChild)
@@ -481,7 +481,7 @@ function writePlot(cls, lines, what, points, text) {
 	};
 }
 
-/* ">12m": it has waited since before the daemon's first look. */
+/* ">12m": the message already waited when the daemon first saw the list. */
 function latencyText(q) {
 	return q.latency === null && q.latency_least !== null ? ">" + age(q.latency_least) : age(q.latency);
 }
@@ -493,7 +493,7 @@ function writeLatency(cell, q) {
 
 const MOODS = { bad: 0, warn: 1, ok: 2, idle: 3 };
 
-/* As rqctl status -w orders them: the most urgent, then the most that waits. */
+/* The order of rqctl status -w: by trouble, then by waiting messages. */
 const urgency = q => q.trouble * 1e12 + (q.waiting || 0);
 
 const queueTable = new Table(byId("queues"), [
@@ -533,7 +533,7 @@ function copyButton(code) {
 	return button;
 }
 
-/* Without TLS a browser has no clipboard for scripts, but it copies a selection. */
+/* Without TLS, browsers give scripts no clipboard: then the selection is copied. */
 async function copy(code) {
 	try {
 		await navigator.clipboard.writeText(code.textContent);
@@ -645,7 +645,7 @@ function drawOpen(plots) {
 	}
 }
 
-/* One question at a time for each queue. */
+/* Keys of the queues with a request for /queue that is not answered: one each at most. */
 const inquiries = new Set();
 
 async function askQueue(key) {
@@ -659,7 +659,7 @@ async function askQueue(key) {
 			details.set(key, objectOf(await answer.json()));
 		drawOpen(false);
 	} catch (e) {
-		/* /status says what is wrong, and the next one asks again */
+		/* The next poll requests /queue again; if /status fails too, the page shows that. */
 	} finally {
 		inquiries.delete(key);
 	}
@@ -675,7 +675,7 @@ function askOpen() {
 
 /* -- other tables ------------------------------------------------------------------ */
 
-/* Of this daemon's configuration. */
+/* The schedules of this daemon's configuration. */
 let scheduled = [];
 
 const scheduleTable = new Table(byId("schedules"), [
@@ -794,7 +794,7 @@ function showSums(queues, plots) {
 	write(rateBox.lastChild, end[1] > 0 ? rate(end[1]) : "");
 }
 
-/* -- the whole ------------------------------------------------------------------- */
+/* -- the page -------------------------------------------------------------------- */
 
 let shown = null;	/* the last answer that had queues, as it is shown */
 let shownAt = 0;	/* when that came */
@@ -810,12 +810,8 @@ function queueItem(from) {
 		q[name] = numberOf(from[name]);
 	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
 	q.trouble = numberOf(from.trouble) || 0;
-	q.late = from.late === true;
 	q.differs = textOf(from.differs);
-	/*
-	 * All messages that can be handled now, also those that failed and are due
-	 * again.
-	 */
+	/* The messages that can be handled now: waiting ones, and retries that are due. */
 	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
 	q.okRate = numberOf(from.acked_rate);
 	q.failRate = numberOf(from.failed_rate);
@@ -866,7 +862,7 @@ function listQueues() {
 	    some.length + " of " + shown.length);
 	document.querySelector(".find").hidden = shown.length < FIND_FROM && wanted === "";
 	byId("empty").hidden = some.length > 0;
-	write(byId("empty"), shown.length > 0 ? "No queue is called so." :
+	write(byId("empty"), shown.length > 0 ? "No queue's name, state or kind has this text." :
 	    "No queue is served: add one to the configuration and reload.");
 }
 
@@ -885,15 +881,6 @@ function showTitle(problems, where) {
 	document.title = (problems > 0 ? "(" + problems + ") " : "") + "rqd" + (where ? " on " + where : "");
 }
 
-/* Sentences about the whole that do not belong to one queue. */
-function warnings(status) {
-	const list = [];
-
-	if (status.daemon.state !== "running")
-		list.push("This daemon is " + status.daemon.state + ".");
-	return list.join(" ");
-}
-
 /* Problems of Redis or of the fleet, in the words of rqctl check. */
 function showProblems(problems) {
 	byId("problems").hidden = problems.length === 0;
@@ -903,7 +890,7 @@ function showProblems(problems) {
 	});
 }
 
-/* Items of one key would share a row. */
+/* Drops items with equal ids, which would share a row. */
 const eachOnce = items => [...new Map(items.map(item => [item.id, item])).values()];
 
 function showTable(name, table, items) {
@@ -969,11 +956,12 @@ function showRedis(status, redis) {
 		showBanner("warn", "Redis did not answer in time." + staleText());
 	} else {
 		showLink("ok", "live");
-		showBanner("warn", warnings(status));
+		showBanner("warn", status.daemon.state === "running" ? "" :
+		    "This daemon is " + status.daemon.state + ".");
 	}
 }
 
-/* How old the figures are that are still shown. */
+/* A sentence that says how old the shown figures are. */
 function staleText() {
 	const s = Math.floor((Date.now() - shownAt) / 1000);
 
@@ -987,7 +975,7 @@ function show(answer) {
 	    fleet: from.fleet, progress: from.progress };
 	const d = status.daemon, redis = d.redis, time = Date.parse(status.time);
 
-	/* A new version has a new page. */
+	/* A daemon of another version serves another page. */
 	if (version !== null && version !== d.version)
 		location.reload();
 	version = d.version;
@@ -1022,7 +1010,7 @@ function showLost() {
 /* -- asking ---------------------------------------------------------------------- */
 
 let timer = 0;
-let asking = null;	/* AbortController of the question that is out */
+let asking = null;	/* AbortController of the current request; null: none */
 
 async function fetchJson(path, signal) {
 	const answer = await fetch(path, { cache: "no-store", signal: signal });
@@ -1032,7 +1020,7 @@ async function fetchJson(path, signal) {
 	return answer.json();
 }
 
-/* The history comes second: its times need the daemon's clock. */
+/* Requests /status before /history, because it gives the skew for the times of samples. */
 async function askAll(signal) {
 	const status = await fetchJson("status", signal);
 	const away = lost > 0 || Date.now() - sampled > 4 * STEP;
@@ -1079,7 +1067,7 @@ document.addEventListener("visibilitychange", () => {
 });
 window.addEventListener("online", () => { wait = POLL; if (!asking) ask(); });
 byId("find").addEventListener("input", () => { if (shown) listQueues(); });
-/* The age of what is shown grows while nobody answers. */
+/* While the daemon does not answer, updates the age of the shown figures. */
 setInterval(() => { if (lost > 0 && !document.hidden) showLost(); }, 1000);
 
 ask();
