@@ -83,7 +83,8 @@ list_differences(const struct fleet *f)
 		free(text);
 	}
 	if (shown > SETTINGS_MAX)
-		printf("note: the configuration of %zu more queues differs, too\n", shown - SETTINGS_MAX);
+		printf("note: the configuration of %zu more queues differs, too\n",
+		    shown - SETTINGS_MAX);
 	free(served);
 }
 

@@ -40,13 +40,13 @@ struct walk {
 	const struct select	*select;	/* ids, or tags, and match */
 	const struct places	*places;
 	long			 cut;		/* bytes of messages that are read; -1: all */
-	int64_t			 most;		/* the walk stops after so many matches; 0: no limit */
+	int64_t			 most;		/* matches at which it stops; 0: no limit */
 	struct listing		*list;		/* to list them; or NULL */
 	const struct action	*action;	/* to change them; or NULL */
 	/* The position of the walk, and its results: */
 	enum key		 key;
 	char			 score[32];	/* of the last member; "": none yet */
-	int64_t			 passed;	/* members with this score that were seen and stay */
+	int64_t			 passed;	/* members with this score: seen, and stay */
 	int64_t			 chosen;	/* of `passed`, those that this page has selected */
 	double			 now;		/* Redis seconds, of the last page */
 	int64_t			 matched;
@@ -165,7 +165,7 @@ walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 	if (gone == -1)
 		return -1;
 	w->gone += gone;
-	/* Some of the gone members may have had other scores: the walk may then see a member twice. */
+	/* Gone members may have had other scores: the walk may then see a member twice. */
 	w->passed -= gone < w->chosen ? gone : w->chosen;
 	w->chosen = 0;
 	return 0;
@@ -174,7 +174,7 @@ walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 static int
 walk_key(struct walk *w, bool *stop)
 {
-	/* A member of QDELAYED is the message: to change it, all of it is needed; so for --match. */
+	/* To change a member of QDELAYED, rqctl needs all of it; so does --match. */
 	bool whole = (w->action != NULL && w->key != KEY_RETRY) || w->select->match[0] != '\0';
 	struct redisReply *page;
 	size_t n = 1;

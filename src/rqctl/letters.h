@@ -36,7 +36,7 @@ struct letters {
 	int64_t			 looked;	/* letters that it has looked at */
 	/* private: */
 	struct redisReply	*reply;
-	bool			*seen;		/* for each id: it was found as a number of a letter */
+	bool			*seen;		/* for each id: found as a letter's number */
 	int			 direct;	/* the next id to try as a letter's number */
 	size_t			 key;		/* of c->target, which is selected */
 	bool			 counted;	/* total includes the letters of this key */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define GAP		2
-#define CUT_MIN		8		/* columns that stay of a column that is cut for the last one */
+#define CUT_MIN		8		/* least width of a column that is cut for the last one */
 #define LIST_ALL	100000000L	/* no limit */
 
 /* -- tables ----------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, CO
 void	out_init(void);
 int	out_width(void);			/* columns; 0: no terminal */
 int	out_height(void);			/* lines; 0: no terminal */
-const char *out_colour(enum colour);		/* "" without a terminal; COLOUR_NONE: the default */
+const char *out_colour(enum colour);		/* "" without a terminal; COLOUR_NONE resets */
 
 /*
  * Appends bytes of unknown origin so that they cannot control a terminal.  Writes \n, \r, \t

@@ -133,7 +133,7 @@ ask_beats(struct ctl *c, const struct fleet *f)
 	for (size_t i = 0; i < f->n && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;
-		told[i] = reply_int(reply, -1);		/* -1: an error reply, PUBLISH is forbidden */
+		told[i] = reply_int(reply, -1);		/* -1: Redis forbids PUBLISH */
 		blocking_reply_free(reply);
 	}
 	for (size_t i = 0; i < f->n && rc == 0; i++)

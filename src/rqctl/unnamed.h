@@ -22,7 +22,7 @@ struct unnamed {
 /*
  * Finds them among the latest UNNAMED_MAX of the index.  Finds none if the verb has arguments,
  * if a heartbeat or a file of the configuration cannot be read, or if Redis refuses the index.
- *  Returns 0, or -1 after an error was reported; unnamed_done() is due in both cases.
+ * Returns 0, or -1 after an error was reported; unnamed_done() is due in both cases.
  */
 #define UNNAMED_MAX	1000
 int	unnamed_find(struct ctl *, const struct picture *, struct unnamed *) MUSTCHECK;
