@@ -107,6 +107,7 @@ now=$(($(date +%s) / 3600 * 3600))
 rqd_run missed -c "$T/missed.conf"
 log_wait 20 'event=acked' 1 missed
 wait_for 30 '[ "$(field ackSCHEDULE junk)" != what ]'
+wait_for 30 '[ "$(field ackSCHEDULE future)" -le "$(date +%s)" ]'
 like "$(cat "$T/notes.ack")" "^\{\"id\":\"caught@$(rfc $past)\"\}\$" 'catch_up: the latest one that was missed'
 is "$(grep -c caught "$T/notes.ack")" 1 'catch_up: once'
 is "$(field ackSCHEDULE caught) $(field ackSCHEDULE daily)" "$past $yesterday" 'without catch_up it is left'
