@@ -6,7 +6,7 @@
 BUILD_PACKAGES='gcc libc6-dev make automake autoconf autoconf-archive pkg-config
 libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev libseccomp-dev redis-server'
 
-# How many processes may run at once: a container may have less of them than nproc sees.
+# How many processors there are: a container may have fewer than nproc sees.
 processors() {
 	n=$(nproc 2>/dev/null || echo 2)
 	read -r quota period <"${1:-/sys/fs/cgroup/cpu.max}" && [ "$quota" != max ] &&

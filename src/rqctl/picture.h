@@ -25,7 +25,7 @@ struct picture {
  */
 int	picture_take(struct ctl *, struct picture *) MUSTCHECK;
 void	picture_done(struct picture *);
-/* What the picture has of queue i; borrowed. */
+/* Returns queue i of the picture, which owns it. */
 struct facts picture_facts(const struct picture *, size_t i);
 
 /* The same for the live daemons alone; free them with fleet_done(). */

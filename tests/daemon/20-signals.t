@@ -53,15 +53,18 @@ wait_ok 20 'grep -q "^STOPPING=1" "$T/rqd.notify"' 'systemd is told'
 # -- TERM: drain_timeout, and the messages go back --------------------------------------
 # Redis has 1.5 s to confirm that.  A machine may stand still for so long.
 given_back() { [ "$(r zcard qRETRY)" -eq 2 ]; }
-out_of_time() {
+start_both() {	# DRAIN_TIMEOUT
 	r del q qBACKUP qRETRY qCONTEXT qDELIVERY >/dev/null
 	: >"$T/began"
-	conf 700ms >"$T/start"
+	conf "$1" >"$T/start"
 	rqd_start <"$T/start"
 	push long-1
 	push deaf-1
 	began long-1
 	began deaf-1
+}
+out_of_time() {
+	start_both 700ms
 	start=$(msec)
 	returned=$(log_count "$RETURNED")
 	rqd_signal TERM
@@ -86,10 +89,7 @@ r del q >/dev/null
 
 # -- TERM twice ----------------------------------------------------------------------
 term_twice() {
-	is_child "$(pid_of)" || {
-		rqd_start <"$T/start"
-		wait_for 10 '[ "$(r zcard qBACKUP)" -eq 2 ]'
-	}
+	is_child "$(pid_of)" || start_both 60s
 	draining=$(log_count event=draining)
 	start=$(msec)
 	rqd_signal TERM

@@ -17,7 +17,7 @@
 
 /* Turns the loop until the condition holds; the test fails if it never does. */
 #define WAIT(cond) do {							\
-	usec_t end_ = clock_mono() + 2 * MINUTE;				\
+	usec_t end_ = clock_mono() + 2 * MINUTE;			\
 	while (!(cond) && clock_mono() < end_)				\
 		loop_turn(loop, 20 * MSEC);				\
 	assert_true(cond);						\

@@ -51,7 +51,7 @@ end_loop(void **state UNUSED)
 static void
 hang(void)
 {
-	alarm(60);
+	alarm(180);	/* later than PATIENCE */
 	for (;;)
 		pause();
 }
