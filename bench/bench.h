@@ -67,7 +67,7 @@ long		memory_of(pid_t, const char *field);	/* kB, from /proc/PID/status */
 
 /* -- world.c ------------------------------------------------------------------------ */
 
-/* Whether root starts rqd, with a launcher; false: an ordinary user does. */
+/* Whether root starts rqd; false: an ordinary user does. */
 extern bool	 world_launches;
 void		 world_start(void);
 void		 world_stop(void);

@@ -58,7 +58,7 @@ begin(struct cycle *c, redisContext *ctx, const char *op, const char *queue, int
 		(void)snprintf(c->keys[i], sizeof(c->keys[i]), "%s%s", queue, suffix[i]);
 	c->pop = load_script(c->ctx, "pop");
 	c->hands_over = strcmp(op, "hand over") == 0;
-	c->settle = load_script(c->ctx, c->hands_over ? "hand_over" : "settle");
+	c->settle = load_script(c->ctx, "settle");
 }
 
 static void
@@ -72,9 +72,9 @@ append_pop(struct cycle *c)
 {
 	redisAppendCommand(c->ctx,
 	    "EVALSHA %s 8 %s %s %s %s %s %s %s %s "
-	    "%d 1048576 16777216 bench%d.%ld 0 0 0 0 retry %ld",
+	    "%d 1048576 16777216 3 bench%d.%ld 0 0 0 0 retry",
 	    c->pop, c->keys[0], c->keys[1], c->keys[2], c->keys[3], c->keys[4],
-	    c->keys[5], c->keys[6], c->keys[8], c->batch, c->daemon, c->calls + 1, c->calls);
+	    c->keys[5], c->keys[6], c->keys[8], c->batch, c->daemon, c->calls + 1);
 	c->calls++;
 	sent(c, true);
 }
@@ -83,8 +83,7 @@ append_pop(struct cycle *c)
 static int
 add_result(const struct cycle *c, const redisReply *r, size_t i, const char **argv, int n)
 {
-	if (!c->hands_over)
-		argv[n++] = c->op;
+	argv[n++] = c->hands_over ? "push" : c->op;
 	argv[n++] = r->element[i]->str;
 	argv[n++] = r->element[i + 2]->str;
 	if (strcmp(c->op, "retry") == 0)
@@ -113,7 +112,6 @@ append_some(struct cycle *c, const redisReply *r, size_t i, long most)
 		argv[n++] = BENCH_TARGET;
 	argv[n++] = "0";
 	argv[n++] = "bench";
-	argv[n++] = "";
 	for (; i + 6 <= r->elements && messages < most; i += 6, messages++)
 		n = add_result(c, r, i, argv, n);
 	if (messages == 0 || c->op[0] == '\0')

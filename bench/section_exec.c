@@ -1,7 +1,7 @@
 /*
  * A process per message: rqd against the bare vfork loop of limit_spawn.c, with the
- * same commands, eight at once.  "launcher": root starts rqd, so that a second process
- * starts the handlers.
+ * same commands, eight at once.  "as root": root starts rqd, whose main process then
+ * is another user.
  */
 #include "bench.h"
 
@@ -19,11 +19,11 @@ struct kind {
 
 static struct kind kinds[] = {
 	{ .name = "/bin/true", .file = "/bin/true", .count = 2000 },
-	{ .name = "the same, launcher", .file = "/bin/true", .count = 2000, .launched = true },
+	{ .name = "the same, as root", .file = "/bin/true", .count = 2000, .launched = true },
 	{ .name = "true, no verdicts", .file = "/bin/true", .count = 2000,
 	    .options = "verdicts = false" },
 	{ .name = "C, reads all", .file = "hello", .count = 2000 },
-	{ .name = "the same, launcher", .file = "hello", .count = 2000, .launched = true },
+	{ .name = "the same, as root", .file = "hello", .count = 2000, .launched = true },
 	{ .name = "sh, reads a line", .file = "hello.sh", .count = 1500 },
 	{ .name = "python3, reads all", .file = "hello.py", .count = 60 },
 };

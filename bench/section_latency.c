@@ -23,7 +23,7 @@ struct way {
 
 static struct way limit = { .name = "BRPOP and vfork, nothing else" };
 static struct way exec = { .name = "rqd, a process per message" };
-static struct way launched = { .name = "rqd, the same by a launcher" };
+static struct way launched = { .name = "rqd, the same as root" };
 static struct way persistent = { .name = "rqd, a persistent process" };
 
 static void

@@ -1,10 +1,11 @@
 /*
  * rqd: runs a command for every message of a Redis queue.
  *
- * This file reads the command line and the configuration, and gives up privileges; the
- * daemon is service/daemon.c.
+ * This file reads the command line, forks the spawner, which reads the configuration, and
+ * gives up privileges; the daemon is service/daemon.c.
  */
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,7 @@
 #include "base/util.h"
 #include "config/launch_config.h"
 #include "config/load.h"
-#include "handler/privilege.h"
-#include "queue/queue.h"
+#include "handler/spawner.h"
 #include "service/daemon.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
@@ -189,85 +189,60 @@ report_and_print(const struct arguments *a, const struct config *config,
 	return EX_OK;
 }
 
-/* A daemon's warnings go to its log. */
+/* -t and -T. */
 static int
-run(const struct arguments *a, struct config *config, const struct config_report *report,
-    struct launcher *launcher)
-{
-	struct daemon_options options = {
-		.source = &a->source, .until_empty = a->until_empty, .debug = a->debug,
-		.report = report, .launcher = launcher,
-	};
-
-	return daemon_run(&options, config);
-}
-
-static int
-load_and_run(const struct arguments *a)
+check_only(const struct arguments *a)
 {
 	struct config_report report = { 0 };
 	struct config *config = config_load(&a->source, &report);
-	int status;
+	int status = report_and_print(a, config, &report);
 
-	if (config != NULL && !a->print && a->check == 0)
-		status = run(a, config, &report, NULL);
-	else
-		status = report_and_print(a, config, &report);
 	config_report_done(&report);
 	config_unref(config);
 	return status;
 }
 
+/* Runs two processes; see launch_config_start().  A daemon's warnings go to its log. */
 static int
-complain(char *cause)
+run(const struct arguments *a)
 {
-	fprintf(stderr, "rqd: %s\n", cause);
-	free(cause);
-	return EX_OSERR;
-}
-
-/* Runs the daemon with a configuration that the launcher has read. */
-static int
-run_sealed(const struct arguments *a, struct config *config, const struct config_report *report,
-    struct launcher *launcher)
-{
-	char *cause = NULL;
-
-	if (privilege_seal(&cause) == -1)
-		return complain(cause);
-	return run(a, config, report, launcher);
-}
-
-/*
- * Runs two processes; see launcher.h.  With privileged = false the launcher ends as
- * soon as that is known, and this process goes on as the ordinary user that it is by
- * then.
- */
-static int
-run_privileged(const struct arguments *a)
-{
-	struct launcher *launcher = launcher_fork(&launch_config_ops,
-	    (void *)(uintptr_t)&a->source);
 	struct config_report report = { 0 };
-	struct launcher_loaded loaded;
-	struct config *config;
+	struct daemon_options options = { .source = &a->source, .until_empty = a->until_empty,
+	    .debug = a->debug, .report = &report };
 	char *cause = NULL;
+	struct config *config = launch_config_start(&a->source, &options.spawner, &report, &cause);
 	int status;
 
-	if (privilege_drop(&cause) == -1)
-		return complain(cause);
-	if (launcher_load_now(launcher, &loaded) == -1)
-		return complain(xstrdup("the launcher died"));
-	config = launch_config_take(&a->source, &loaded, &report);
-	if (config != NULL && config->privileged) {
-		status = run_sealed(a, config, &report, launcher);
+	if (config != NULL) {
+		status = daemon_run(&options, config);
 	} else {
-		launcher_stop(launcher);
-		status = config != NULL ? load_and_run(a) : report_and_print(a, NULL, &report);
+		spawner_stop(options.spawner);
+		status = EX_OSERR;
+		if (cause != NULL)
+			fprintf(stderr, "rqd: %s\n", cause);
+		else
+			status = report_and_print(a, NULL, &report);
+		free(cause);
 	}
 	config_report_done(&report);
 	config_unref(config);
 	return status;
+}
+
+/*
+ * Log rotation or a supervisor may signal a daemon that has just begun.  Such a signal waits
+ * until the loop watches it.
+ */
+static void
+hold_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGUSR1);
+	(void)sigaddset(&set, SIGUSR2);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 int
@@ -276,10 +251,9 @@ main(int argc, char **argv)
 	struct arguments a = { 0 };
 	int status;
 
-	queue_check_ops();
+	hold_signals();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
-		status = privilege_held() && !a.print && a.check == 0 ?
-		    run_privileged(&a) : load_and_run(&a);
+		status = a.print || a.check > 0 ? check_only(&a) : run(&a);
 	free(a.overrides);
 	return status;
 }

@@ -52,7 +52,8 @@ SOCK=$T/redis.sock
 # The user of the main process if rqd is started as root, and a folder that this user
 # may write to.
 MAIN_USER=$(id -un)
-[ "$(id -u)" -ne 0 ] || MAIN_USER=$(getent passwd _rqd >/dev/null && echo _rqd || echo nobody)
+[ "$(id -u)" -ne 0 ] || MAIN_USER=_rqd
+sh "$SRCDIR/tests/helpers/user.sh"
 OWN=$T/own
 mkdir "$OWN" && chown "$MAIN_USER" "$OWN"
 AS=''			# must be in defaults { } if a test writes one
@@ -78,10 +79,10 @@ note() { printf '%s\n' "$*" | cut -c 1-500 | head -n 60 | sed 's/^/# /'; }
 report() {	# STATUS DESCRIPTION
 	TESTS_RUN=$((TESTS_RUN + 1))
 	if [ "$1" -eq 0 ]; then
-		echo "ok $TESTS_RUN - $2"
+		printf 'ok %s - %s\n' "$TESTS_RUN" "$2"
 	else
 		TESTS_FAILED=$((TESTS_FAILED + 1))
-		echo "not ok $TESTS_RUN - $2"
+		printf 'not ok %s - %s\n' "$TESTS_RUN" "$2"
 	fi
 	return "$1"
 }
@@ -227,25 +228,8 @@ proxy_start() {	# [SEED]
 # Prints all keys in a line, sorted, without those that every daemon writes.
 keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
 
-# Counts the fields of QDELIVERY that are deliveries.  The others belong to daemons: a
-# daemon that was killed with messages in flight leaves its field for a week.
-deliveries() { r --raw hkeys "$1DELIVERY" | grep -ac "^[^$(printf '\001')]"; }
-# The keys that are left, without totals and without fields of killed daemons.
-LEFT_KEYS='
-local left = {}
-for _, key in ipairs(redis.call("KEYS", "*")) do
-	local is_left = not key:find("STATS$") and not key:find("^rqd:daemon")
-	if key:find("DELIVERY$") then
-		is_left = false
-		for _, field in ipairs(redis.call("HKEYS", key)) do
-			is_left = is_left or field:byte() ~= 1
-		end
-	end
-	if is_left then table.insert(left, key) end
-end
-table.sort(left)
-return left'
-left_keys() { r --raw eval "$LEFT_KEYS" 0; }
+# The keys that are left, without totals.
+left_keys() { r --raw keys '*' | grep -vE 'STATS$|^rqd:daemon' | sort; }
 # Whether all queues have no keys but their totals.
 no_keys() { [ -z "$(left_keys)" ]; }
 

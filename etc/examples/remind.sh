@@ -6,7 +6,7 @@
 #	redis-cli SET remind:17:digest 1 EX 3600
 #
 # After each reminder the key is set again; whoever has no interval any more is
-# left in peace.  If this machine dies between the two, a reminder is sent twice.
+# not reminded.  If this machine dies between the two, a reminder is sent twice.
 #
 #	queue "remind" {
 #	    kind          = "expired"
@@ -18,12 +18,12 @@
 #	}
 #
 # SEND		the program that reminds, with USER and TYPE (/usr/local/bin/send-reminder)
-# REDIS		where, as redis-cli has it, "-h HOST -p PORT" (its defaults)
+# REDISCLI_OPTIONS	options of redis-cli, such as "-h HOST -p PORT" (none)
 
 set -u
 
 # shellcheck disable=SC2086
-redis() { redis-cli ${REDIS-} "$@"; }
+redis() { redis-cli ${REDISCLI_OPTIONS-} "$@"; }
 
 key=$(cat)
 rest=${key#remind:}

@@ -2,7 +2,7 @@
  * Exponential backoff: base * 2^(n-1), at most max, times a factor from 0.5 to 1, which most
  * callers draw at random.  Most of what rqd tries again waits that long: messages (n:
  * failures so far), connections and calls to Redis, processes, probes of suspended queues.
- * Empty pops have a delay of their own (queue/watcher.c).
+ * Empty pops have a delay of their own (queue/leased_watch.c).
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 #include <stdbool.h>
-#include <string.h>
+#include <stdio.h>
 #include <time.h>
 
 static int64_t
@@ -86,9 +86,7 @@ clock_text(wall_t wall, char *buf)
 	static time_t last = -1;
 	int64_t rest = wall % SEC;
 	time_t t = (time_t)(wall / SEC);
-	unsigned msec;
 	struct tm tm;
-	size_t len;
 
 	if (rest < 0) {
 		rest += SEC;
@@ -99,14 +97,6 @@ clock_text(wall_t wall, char *buf)
 		(void)strftime(second, CLOCK_TEXT_MAX - sizeof(".123Z"), "%FT%T", &tm);
 		last = t;
 	}
-	msec = (unsigned)(rest / MSEC) % 1000;
-	len = strlen(second);
-	memcpy(buf, second, len);
-	buf[len] = '.';
-	buf[len + 1] = (char)('0' + msec / 100);
-	buf[len + 2] = (char)('0' + msec / 10 % 10);
-	buf[len + 3] = (char)('0' + msec % 10);
-	buf[len + 4] = 'Z';
-	buf[len + 5] = '\0';
+	snprintf(buf, CLOCK_TEXT_MAX, "%.26s.%03uZ", second, (unsigned)(rest / MSEC) % 1000);
 	return buf;
 }

@@ -20,11 +20,6 @@
 #define BACKLOG		128
 #define UNIX_MODE	0660
 
-/* Set by listen_socket_set_opener(); NULL: none. */
-static int	(*opener)(const char *, void *);
-static void	(*closer)(void *);
-static void	*opener_arg;
-
 /* An address of one of the three forms; any.sa_family says which. */
 struct listen_place {
 	union {
@@ -55,17 +50,6 @@ parse_unix(const char *path, struct listen_place *p, char **cause)
 	return 0;
 }
 
-static int
-parse_port(const char *text, in_port_t *ret)
-{
-	int64_t n;
-
-	if (units_parse_int(text, &n) == -1 || n < 0 || n > 65535)
-		return -1;
-	*ret = htons((uint16_t)n);
-	return 0;
-}
-
 /* "[::1]" or "127.0.0.1", of len bytes. */
 static int
 parse_host(const char *text, size_t len, in_port_t port, struct listen_place *p)
@@ -90,16 +74,16 @@ static int
 parse(const char *where, struct listen_place *p, char **cause)
 {
 	const char *colon = strrchr(where, ':');
-	in_port_t port;
+	int64_t port;
 
 	if (strncmp(where, "unix:", 5) == 0)
 		return parse_unix(where + 5, p, cause);
 	if (where[0] == '/')
 		return util_cause(cause, "\"%.60s\": write unix:%.60s", where, where);
-	if (colon == NULL || parse_port(colon + 1, &port) == -1)
+	if (colon == NULL || units_parse_int(colon + 1, &port) == -1 || port < 0 || port > 65535)
 		return util_cause(cause, "\"%.60s\": write an address and a port, "
 		    "\"127.0.0.1:17379\", or \"unix:/path\"", where);
-	if (parse_host(where, (size_t)(colon - where), port, p) == -1)
+	if (parse_host(where, (size_t)(colon - where), htons((uint16_t)port), p) == -1)
 		return util_cause(cause, "\"%.60s\": %.*s is not an address: write "
 		    "\"127.0.0.1:17379\", \"[::1]:17379\", or \"0.0.0.0:17379\" for all of "
 		    "this host's", where, (int)(colon - where), where);
@@ -116,20 +100,22 @@ listen_socket_check(const char *where, char **cause)
 
 /* -- opening ------------------------------------------------------------------- */
 
-/* Whether the file is a socket on which nobody listens. */
-static bool
-is_dead(const struct listen_place *p)
+int
+listen_socket_remove(const char *path)
 {
-	const char *path = p->u.un.sun_path;
 	struct stat st;
 	int fd;
 
-	if (lstat(path, &st) == -1 || !S_ISSOCK(st.st_mode))
-		return false;
+	if (lstat(path, &st) == -1)
+		return -1;
+	errno = EADDRINUSE;
+	if (!S_ISSOCK(st.st_mode))
+		return -1;
 	if ((fd = fd_connect(SOCK_STREAM, path)) == -1)
-		return errno == ECONNREFUSED;
+		return errno == ECONNREFUSED ? unlink(path) : -1;
 	fd_close(&fd);
-	return false;
+	errno = EADDRINUSE;
+	return -1;
 }
 
 /* Sets the mode by umask(2), so that the file is never open to others. */
@@ -157,19 +143,11 @@ bind_place(int fd, const struct listen_place *p)
 		return 0;
 	if (errno != EADDRINUSE)
 		return -1;
-	if (!is_dead(p) || unlink(p->u.un.sun_path) == -1) {
+	if (listen_socket_remove(p->u.un.sun_path) == -1) {
 		errno = EADDRINUSE;
 		return -1;
 	}
 	return bind_unix(fd, p);
-}
-
-static bool
-is_loopback(const struct listen_place *p)
-{
-	if (p->u.any.sa_family == AF_INET)
-		return ntohl(p->u.in.sin_addr.s_addr) >> 24 == 127;
-	return p->u.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&p->u.in6.sin6_addr);
 }
 
 /* The address with the port that the kernel chose. */
@@ -188,10 +166,7 @@ address_text(int fd, const char *where)
 	    ntohs(p.u.in.sin_port));
 }
 
-/*
- * Says why the socket could not be made.  EPERM: an opener that is root does not
- * follow this path.
- */
+/* Says why the socket could not be made.  EPERM: root does not follow this path. */
 static int
 open_failed(const struct listen_place *p, const char *where, char **cause)
 {
@@ -211,82 +186,45 @@ open_failed(const struct listen_place *p, const char *where, char **cause)
 	return -1;
 }
 
-/* -1 with errno. */
-static int
-open_place(const struct listen_place *p)
-{
-	int fd = socket(p->u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd != -1 && (bind_place(fd, p) == -1 || listen(fd, BACKLOG) == -1))
-		fd_close(&fd);
-	return fd;
-}
-
-/* Asks the opener.  Where that only refuses the path, errno stays EADDRINUSE. */
-static void
-borrow(struct listen_socket *l, const char *where)
-{
-	int error = errno;
-
-	l->fd = opener(where, opener_arg);
-	l->lent = l->fd != -1;
-	if (l->fd == -1 && errno == EPERM && error == EADDRINUSE)
-		errno = error;
-}
-
 int
 listen_socket_open(struct listen_socket *l, const char *where, char **cause)
 {
 	struct listen_place p;
 	bool is_unix;
+	int error;
 
 	*l = (struct listen_socket)LISTEN_SOCKET_INIT;
 	if (parse(where, &p, cause) == -1)
 		return -1;
 	is_unix = p.u.any.sa_family == AF_UNIX;
-	l->fd = open_place(&p);
-	if (l->fd != -1 && is_unix) {
-		l->path = xstrdup(p.u.un.sun_path);
-		(void)lstat(l->path, &l->file);
+	l->fd = socket(p.u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd != -1 && (bind_place(l->fd, &p) == -1 || listen(l->fd, BACKLOG) == -1))
+		fd_close(&l->fd);
+	if (l->fd == -1 && is_unix) {
+		/* Where root only refuses the path, errno stays EADDRINUSE. */
+		error = errno;
+		l->fd = trust_lend(LEND_LISTEN, p.u.un.sun_path);
+		if (l->fd == -1 && errno == EPERM && error == EADDRINUSE)
+			errno = error;
 	}
-	if (l->fd == -1 && is_unix && opener != NULL)
-		borrow(l, where);
 	if (l->fd == -1)
 		return open_failed(&p, where, cause);
+	if (is_unix)
+		l->path = xstrdup(p.u.un.sun_path);
 	l->address = address_text(l->fd, where);
-	l->loopback = is_loopback(&p);
+	l->loopback = p.u.any.sa_family == AF_INET ?
+	    ntohl(p.u.in.sin_addr.s_addr) >> 24 == 127 :
+	    p.u.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&p.u.in6.sin6_addr);
 	return 0;
-}
-
-void
-listen_socket_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *),
-    void *arg)
-{
-	opener = open_unix;
-	closer = close_unix;
-	opener_arg = arg;
-}
-
-/* Removes the file, unless another daemon has put its own socket there meanwhile. */
-static void
-remove_file(const struct listen_socket *l)
-{
-	struct stat st;
-
-	if (lstat(l->path, &st) == 0 && st.st_dev == l->file.st_dev &&
-	    st.st_ino == l->file.st_ino &&
-	    memcmp(&st.st_ctim, &l->file.st_ctim, sizeof(st.st_ctim)) == 0)
-		(void)unlink(l->path);
 }
 
 void
 listen_socket_close(struct listen_socket *l)
 {
-	if (l->path != NULL)
-		remove_file(l);
 	fd_close(&l->fd);
-	if (l->lent && closer != NULL)
-		closer(opener_arg);
+	/* Another daemon may have put its own socket there meanwhile: that one stays. */
+	if (l->path != NULL && listen_socket_remove(l->path) == -1 && errno == EACCES)
+		(void)trust_lend(LEND_REMOVE, l->path);
 	free(l->path);
 	free(l->address);
 	*l = (struct listen_socket)LISTEN_SOCKET_INIT;

@@ -11,21 +11,14 @@
 #pragma once
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include "base/util.h"
 
 struct listen_socket {
 	int	 fd;		/* -1: not open */
 	char	*address;	/* as configured, with the port in use; owned; NULL: not open */
-	char	*path;		/* of the unix socket's file; owned; NULL: TCP, or lent */
-	/*
-	 * That file as it was made: listen_socket_close() removes no other one.  It compares
-	 * the time of the last change, too, because the kernel reuses inode numbers.
-	 */
-	struct stat	 file;
+	char	*path;		/* of the unix socket's file; owned; NULL: TCP */
 	bool	 loopback;	/* TCP that only this machine reaches */
-	bool	 lent;		/* made by the function of listen_socket_set_opener() */
 };
 
 #define LISTEN_SOCKET_INIT	{ .fd = -1 }
@@ -35,20 +28,18 @@ int	listen_socket_check(const char *where, char **cause) MUSTCHECK;
 
 /*
  * 0, or -1 with *cause, and with errno where the address is right.  The socket is non-blocking
- * and close-on-exec.
+ * and close-on-exec.  Root makes a unix socket that this process may not make; see trust_lend().
  */
 int	listen_socket_open(struct listen_socket *, const char *where, char **cause) MUSTCHECK;
 
 /*
- * For unix sockets that this process may not make: where it fails, it calls open(), which
- * returns a descriptor that listens, or -1 with errno.  listen_socket_close() calls close()
- * for such a socket: its file may be removed.
- */
-void	listen_socket_set_opener(int (*open)(const char *where, void *arg),
-	    void (*close)(void *arg), void *arg);
-
-/*
  * Closes the descriptor, unless the caller has set it to -1 because another object owns it.
- * Removes the file that listen_socket_open() made.
+ * Removes the unix socket's file.
  */
 void	listen_socket_close(struct listen_socket *);
+
+/*
+ * Removes the file of a unix socket, unless somebody listens on it.  0, or -1 with errno:
+ * EADDRINUSE if somebody does, or it is no socket.
+ */
+int	listen_socket_remove(const char *path);

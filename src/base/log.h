@@ -11,10 +11,10 @@
  * are not printable are escaped (\xHH, \n, \t), so that nothing of a message
  * or of a handler's output can forge a record or drive a terminal.
  *
- * No function waits for a reader.  A sink that cannot take a record keeps it in a buffer of
- * at most LOG_BACKLOG bytes (LOG_BACKLOG_JOURNAL for the journal).  Records beyond
- * it are dropped and counted; `event=warning reason=log_dropped` says how many
- * when there is room again.
+ * No function waits for a reader.  Records that a sink cannot take now wait in a queue of at
+ * most LOG_BACKLOG bytes (LOG_BACKLOG_JOURNAL for the journal).  Records beyond it are
+ * dropped and counted; `event=warning reason=log_dropped` says how many when there is room
+ * again.
  */
 #pragma once
 
@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/util.h"
 
@@ -80,11 +81,6 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
 int	 log_open(const char *target, char **cause) MUSTCHECK;
 int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
 /*
- * For a process that may not write to the file: fn opens it, as log_open_file() does, and
- * returns a descriptor, or -1 with errno.  NULL: no such function.
- */
-void	 log_set_opener(int (*fn)(const char *path, void *arg), void *arg);
-/*
  * Opens a file to append; -1 with errno.  O_NONBLOCK makes open(2) refuse a FIFO without a
  * reader instead of waiting.  O_NOFOLLOW: nobody who can replace the file may redirect our
  * writes to another one.
@@ -113,10 +109,9 @@ const char *log_failure(void);
 uint64_t log_dropped(void);		/* records lost since the start */
 
 /*
- * While held, records of level info for files and streams are collected.  The loop
- * calls log_release() at the end of each turn and so writes hundreds of them in one
- * call.  Errors and warnings are written at once, after the records before them.
- * At level debug every record is written at once.
+ * While held, records of level info are collected.  The loop calls log_release() at the end
+ * of each turn and so writes hundreds of them in one call.  Errors and warnings are written
+ * at once, after the records before them.  At level debug every record is written at once.
  */
 void	 log_hold(bool);
 void	 log_release(void);
@@ -129,3 +124,18 @@ void	 log_set_waiting_cb(void (*)(void *), void *);
 
 /* Tests: every finished record, without newline, goes to fn instead. */
 void	 log_set_sink(void (*fn)(void *, enum log_level, const char *, size_t), void *);
+/* The sockets of the journal and of syslog; tests set others. */
+extern const char *log_journal_path, *log_syslog_path;
+
+/*
+ * log_text.c: appends one record without newline; with_ts: it begins with the time.  ctx may
+ * be NULL.  The text is valid UTF-8 without control characters, whatever bytes the values
+ * have.
+ */
+void	 log_text(struct buf *, enum log_format, bool with_ts, enum log_level, const char *event,
+	    const struct log_ctx *, const struct log_field *);
+/* The value of a LOG_T_INT or LOG_T_USEC field. */
+void	 log_number(struct buf *, const struct log_field *);
+/* The fields of a context, which may be NULL, and LF_END. */
+#define LOG_CONTEXT_MAX	5
+void	 log_context(const struct log_ctx *, struct log_field f[LOG_CONTEXT_MAX]);

@@ -10,68 +10,22 @@
  * A logfmt value is quoted where it is empty or holds a space, a quote, an
  * equals sign or anything escaped; the backslash counts as escaped.
  */
-#include "base/log_private.h"
+#include "base/log.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
-/* One character of a value: its bytes and, where they are valid UTF-8, its code. */
-struct glyph {
-	size_t		len;
-	uint32_t	code;
-	bool		valid;
-	bool		escape;		/* must not be written as it is */
-};
-
-/* Whether no format escapes or quotes it: most characters of most values. */
-static bool
-is_plain(char c)
-{
-	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
-}
-
-/* How many plain characters s begins with.  Most bytes of all records pass here. */
+/* How many characters s begins with that no format escapes or quotes: most of most values. */
 static size_t
 plain_run(const char *s, size_t n)
 {
 	size_t i = 0;
 
-	while (i < n && is_plain(s[i]))
+	while (i < n && s[i] > ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\' && s[i] != '=')
 		i++;
 	return i;
-}
-
-static struct glyph
-next_glyph(const char *s, size_t n)
-{
-	struct glyph g = { .code = (unsigned char)s[0] };
-	size_t len = utf8_decode(s, n, &g.code);
-
-	g.valid = len > 0;
-	g.len = len > 0 ? len : 1;
-	g.escape = !g.valid || !utf8_is_visible(g.code) || g.code == '"' || g.code == '\\';
-	return g;
-}
-
-/* The letter behind the backslash in the escape of both formats; 0: they have none. */
-static char
-short_escape(uint32_t code)
-{
-	switch (code) {
-	case '\n':
-		return 'n';
-	case '\t':
-		return 't';
-	case '\r':
-		return 'r';
-	case '"':
-		return '"';
-	case '\\':
-		return '\\';
-	}
-	return 0;
 }
 
 static void
@@ -80,151 +34,114 @@ put_hex(struct buf *b, const char *prefix, const char *s, size_t n)
 	static const char digits[] = "0123456789abcdef";
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-
 		buf_puts(b, prefix);
-		buf_addc(b, digits[c >> 4]);
-		buf_addc(b, digits[c & 15]);
+		buf_addc(b, digits[(unsigned char)s[i] >> 4]);
+		buf_addc(b, digits[s[i] & 15]);
 	}
 }
 
-/* Writes \uHHHH for JSON; two of them, surrogates, for a code beyond U+FFFF. */
+/* Writes the n bytes of one character; valid: they are UTF-8 with this code. */
 static void
-put_code(struct buf *b, uint32_t code)
+put_escaped(struct buf *b, enum log_format format, const char *s, size_t n, uint32_t code,
+    bool valid)
 {
-	if (code > 0xffff) {
-		buf_printf(b, "\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)));
-		code = 0xdc00 + (code & 0x3ff);
-	}
-	buf_printf(b, "\\u%04x", (unsigned)code);
-}
+	static const char plain[] = "\n\t\r\"\\", letters[] = "ntr\"\\";
+	const char *p = valid && n == 1 ? memchr(plain, (int)code, sizeof(plain) - 1) : NULL;
 
-static void
-put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g)
-{
-	char letter = g.valid ? short_escape(g.code) : 0;
-
-	if (letter != 0) {
+	if (p != NULL) {
 		buf_addc(b, '\\');
-		buf_addc(b, letter);
+		buf_addc(b, letters[p - plain]);
 	} else if (format == LOG_LOGFMT) {
-		put_hex(b, "\\x", s, g.len);
-	} else if (g.valid) {
-		put_code(b, g.code);
-	} else {
-		put_hex(b, "\\\\x", s, g.len);
+		put_hex(b, "\\x", s, n);
+	} else if (!valid) {
+		put_hex(b, "\\\\x", s, n);
+	} else if (code <= 0xffff) {
+		buf_printf(b, "\\u%04x", (unsigned)code);
+	} else {		/* two surrogates */
+		buf_printf(b, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)),
+		    (unsigned)(0xdc00 + (code & 0x3ff)));
 	}
 }
 
-/* Copies runs at once: almost all values are one run. */
-static void
+/* Copies runs at once: almost all values are one run.  False: logfmt must quote the text. */
+static bool
 put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 {
-	size_t i = 0, from = 0;
-	struct glyph g;
+	size_t i = 0, from = 0, len;
+	bool simple = n > 0;
+	uint32_t code;
 
 	while ((i += plain_run(s + i, n - i)) < n) {
-		g = next_glyph(s + i, n - i);
-		if (g.escape) {
+		code = (unsigned char)s[i];
+		len = utf8_decode(s + i, n - i, &code);
+		if (len == 0 || !utf8_is_visible(code) || code == '"' || code == '\\') {
 			buf_add(b, s + from, i - from);
-			put_escaped(b, format, s + i, g);
-			from = i + g.len;
+			from = i + (len > 0 ? len : 1);
+			put_escaped(b, format, s + i, from - i, code, len > 0);
+			simple = false;
+		} else if (code == ' ' || code == '=') {
+			simple = false;
 		}
-		i += g.len;
+		i += len > 0 ? len : 1;
 	}
 	buf_add(b, s + from, n - from);
-}
-
-static bool
-needs_quotes(const char *s, size_t n)
-{
-	struct glyph g;
-	size_t i = 0;
-
-	while ((i += plain_run(s + i, n - i)) < n) {
-		g = next_glyph(s + i, n - i);
-		if (g.escape || g.code == ' ' || g.code == '=')
-			return true;
-		i += g.len;
-	}
-	return n == 0;
+	return simple;
 }
 
 static void
 put_string(struct buf *b, enum log_format format, const char *s, size_t n)
 {
-	bool quotes = format == LOG_JSON || needs_quotes(s, n);
+	size_t start = b->len;
 
-	if (quotes)
+	buf_addc(b, '"');
+	if (!put_text(b, format, s, n) || format == LOG_JSON) {
 		buf_addc(b, '"');
-	put_text(b, format, s, n);
-	if (quotes)
-		buf_addc(b, '"');
+		return;
+	}
+	memmove(b->data + start, b->data + start + 1, b->len - start - 1);
+	b->len--;
 }
 
 /* Keys are the program's own words: nothing in them needs escaping. */
 static void
-put_key(struct buf *b, enum log_format format, const char *key, bool first)
-{
-	if (format == LOG_JSON) {
-		buf_puts(b, first ? "{\"" : ",\"");
-		buf_puts(b, key);
-		buf_puts(b, "\":");
-	} else {
-		if (!first)
-			buf_addc(b, ' ');
-		buf_puts(b, key);
-		buf_addc(b, '=');
-	}
-}
-
-/*
- * Writes seconds with three decimals, cut and not rounded.  Below one second it writes six
- * where three are not exact, because many handlers take less than a millisecond.  JSON has
- * it as a number, too.
- */
-static void
-put_usec(struct buf *b, int64_t usec)
-{
-	uint64_t n = usec < 0 ? 0 - (uint64_t)usec : (uint64_t)usec;
-
-	if (n < (uint64_t)SEC && n % (uint64_t)MSEC != 0)
-		buf_printf(b, "%s0.%06u", usec < 0 ? "-" : "", (unsigned)n);
-	else
-		buf_printf(b, "%s%" PRIu64 ".%03u", usec < 0 ? "-" : "",
-		    n / (uint64_t)SEC, (unsigned)(n / (uint64_t)MSEC % 1000));
-}
-
-static void
-put_field(struct buf *b, enum log_format format, const struct log_field *f,
-    bool first)
+put_field(struct buf *b, enum log_format format, const struct log_field *f, bool first)
 {
 	if (f->type == LOG_T_STR && f->str == NULL)
 		return;
-	put_key(b, format, f->key, first);
-	switch (f->type) {
-	case LOG_T_END:
-		break;
-	case LOG_T_STR:
-		put_string(b, format, f->str, strlen(f->str));
-		break;
-	case LOG_T_MEM:
-		put_string(b, format, f->str, f->len);
-		break;
-	case LOG_T_INT:
-	case LOG_T_USEC:
-		log_number(b, f);
-		break;
+	if (format == LOG_JSON) {
+		buf_puts(b, first ? "{\"" : ",\"");
+		buf_puts(b, f->key);
+		buf_puts(b, "\":");
+	} else {
+		buf_puts(b, first ? "" : " ");
+		buf_puts(b, f->key);
+		buf_addc(b, '=');
 	}
+	if (f->type == LOG_T_STR)
+		put_string(b, format, f->str, strlen(f->str));
+	else if (f->type == LOG_T_MEM)
+		put_string(b, format, f->str, f->len);
+	else
+		log_number(b, f);
 }
 
+/*
+ * Seconds have three decimals, cut and not rounded.  Below one second they have six where
+ * three are not exact, because many handlers take less than a millisecond.
+ */
 void
 log_number(struct buf *b, const struct log_field *f)
 {
-	if (f->type == LOG_T_USEC)
-		put_usec(b, f->num);
-	else
+	uint64_t n = f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num;
+	const char *sign = f->num < 0 ? "-" : "";
+
+	if (f->type != LOG_T_USEC)
 		buf_printf(b, "%" PRId64, f->num);
+	else if (n < (uint64_t)SEC && n % (uint64_t)MSEC != 0)
+		buf_printf(b, "%s0.%06u", sign, (unsigned)n);
+	else
+		buf_printf(b, "%s%" PRIu64 ".%03u", sign, n / (uint64_t)SEC,
+		    (unsigned)(n / (uint64_t)MSEC % 1000));
 }
 
 void

@@ -20,8 +20,7 @@ enum stat {
 	STAT_REQUEUED,		/* expired leases put back by the tick */
 	STAT_PROMOTED,		/* delayed messages that fell due */
 	STAT_DROPPED,		/* entries without a payload; messages given up unrun */
-	STAT_STALE,		/* results refused: another delivery had begun */
-	STAT_RESCUED,		/* pushed again from memory after Redis lost them */
+	STAT_STALE,		/* results refused: Redis did not know their delivery */
 	STAT_PUSHED,		/* messages that acked deliveries handed over */
 	STAT_CANCELLED,		/* delivered ones that rqctl cancel ended, dead letters included */
 	STAT_TIMEOUTS,		/* handlers ended at time_limit */

@@ -16,7 +16,7 @@
 #include "base/util.h"
 
 /*
- * Looks at all folders of an absolute path.  The last component may be missing; the
+ * Looks at all folders of a path, from the root on.  The last component may be missing; the
  * owner of the file itself matters only in a sticky folder.  What belongs to the user
  * `also` counts as root's; 0: no such user.
  *
@@ -27,3 +27,23 @@ int	trust_folders(const char *path, uid_t also, char **cause) MUSTCHECK;
 
 /* The file, too: it must be there, be root's, and nobody else may write to it. */
 int	trust_file(const char *path, uid_t also, char **cause) MUSTCHECK;
+
+/* What root's process does for one without privileges. */
+enum lend {
+	LEND_READ = 'r',	/* opens a file to read it */
+	LEND_CONNECT = 'c',	/* connects to a unix socket */
+	LEND_LOG = 'a',		/* opens a file to append to it, see log_open_file() */
+	LEND_LISTEN = 'l',	/* listens on a unix socket */
+	LEND_REMOVE = 'u'	/* removes the file of a unix socket that nobody listens on */
+};
+
+/*
+ * Asks root's process, if there is one, and waits for it, a few seconds at most.  Returns a
+ * descriptor, or -1 with errno: EPERM if another user could redirect the path, EACCES if the
+ * configuration does not name it.  Where there is nobody to ask, errno stays as it was.
+ */
+int	trust_lend(enum lend, const char *path);
+/* The same for a file to read.  It is opened here if root refuses the path, or is not there. */
+int	trust_open(const char *path) MUSTCHECK;
+/* From now on lend() does that; NULL: nobody does. */
+void	trust_set_lender(int (*lend)(enum lend, const char *path, void *arg), void *arg);

@@ -220,28 +220,22 @@ about_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)
 	return put_decimal(buf, n / keep * keep, scale, unit);
 }
 
-/* "2h5m": two units, the second only if it is not 0. */
-static char *
-about_pair(char *buf, uint64_t n, const struct unit *big, const struct unit *small)
-{
-	uint64_t rest = n % big->value / small->value;
-	int len = snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64 "%s", n / big->value,
-	    big->name);
-
-	if (rest != 0)
-		(void)snprintf(buf + len, UNITS_TEXT_MAX - (size_t)len,
-		    "%" PRIu64 "%s", rest, small->name);
-	return buf;
-}
-
 char *
 units_about(usec_t usec, char *buf)
 {
-	uint64_t n = usec < 0 ? 0 : (uint64_t)usec;
+	uint64_t n = usec < 0 ? 0 : (uint64_t)usec, rest;
+	int len;
 
-	for (size_t i = 0; i < 3; i++) {
-		if (n >= durations[i].value)
-			return about_pair(buf, n, &durations[i], &durations[i + 1]);
+	/* "2h5m": two units, the second only if it is not 0. */
+	for (const struct unit *u = durations; u < durations + 3; u++) {
+		if (n < u->value)
+			continue;
+		rest = n % u->value / u[1].value;
+		len = snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64 "%s", n / u->value, u->name);
+		if (rest != 0)
+			(void)snprintf(buf + len, UNITS_TEXT_MAX - (size_t)len,
+			    "%" PRIu64 "%s", rest, u[1].name);
+		return buf;
 	}
 	if (n >= SEC)
 		return about_decimal(buf, n, SEC, "s");
@@ -308,21 +302,10 @@ offset(const char **p, int *ret)
 	return 0;
 }
 
-/* Whether there are such a day and such a time.  timegm(3) would carry them over. */
-static bool
-exists(const struct tm *tm)
-{
-	struct tm copy = { .tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday };
-
-	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60 &&
-	    timegm(&copy) != (time_t)-1 && copy.tm_mon == tm->tm_mon &&
-	    copy.tm_mday == tm->tm_mday;
-}
-
 static int
 rfc3339(const char *text, wall_t *ret)
 {
-	struct tm tm = { 0 };
+	struct tm tm = { 0 }, day;
 	const char *p = text;
 	wall_t usec = 0;
 	int off;
@@ -334,31 +317,32 @@ rfc3339(const char *text, wall_t *ret)
 	    &tm.tm_hour, &tm.tm_min, &tm.tm_sec);
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
-	if (fraction(&p, &usec) == -1 || offset(&p, &off) == -1 || *p != '\0' || !exists(&tm))
+	if (fraction(&p, &usec) == -1 || offset(&p, &off) == -1 || *p != '\0')
+		return -1;
+	/* timegm(3) would carry over a day or a time that is none. */
+	day = (struct tm){ .tm_year = tm.tm_year, .tm_mon = tm.tm_mon, .tm_mday = tm.tm_mday };
+	if (tm.tm_hour >= 24 || tm.tm_min >= 60 || tm.tm_sec > 60 ||
+	    timegm(&day) == (time_t)-1 || day.tm_mon != tm.tm_mon || day.tm_mday != tm.tm_mday)
 		return -1;
 	*ret = ((wall_t)timegm(&tm) - off) * SEC + usec;
-	return 0;
-}
-
-/* "@1795248000.5" */
-static int
-epoch(const char *text, wall_t *ret)
-{
-	wall_t usec = 0;
-	uint64_t sec;
-
-	if (take_number(&text, &sec) == -1 || sec > LAST_SECOND ||
-	    fraction(&text, &usec) == -1 || *text != '\0')
-		return -1;
-	*ret = (wall_t)sec * SEC + usec;
 	return 0;
 }
 
 int
 units_parse_time(const char *text, wall_t *ret, char **cause)
 {
-	if ((text[0] == '@' ? epoch(text + 1, ret) : rfc3339(text, ret)) == 0)
+	const char *p = text + 1;
+	wall_t usec = 0;
+	uint64_t sec;
+
+	if (text[0] != '@' && rfc3339(text, ret) == 0)
 		return 0;
+	/* "@1795248000.5" */
+	if (text[0] == '@' && take_number(&p, &sec) == 0 && sec <= LAST_SECOND &&
+	    fraction(&p, &usec) == 0 && *p == '\0') {
+		*ret = (wall_t)sec * SEC + usec;
+		return 0;
+	}
 	return util_cause(cause, "\"%.60s\" is not a time: write 2026-11-21T08:00:00Z "
 	    "or @1795248000", text);
 }

@@ -3,28 +3,15 @@
 
 #include <string.h>
 
-/* The length of a sequence that begins with this byte; 0: no sequence does. */
-static size_t
-sequence_length(unsigned char c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c < 0xe0)
-		return 2;
-	if (c >= 0xe0 && c < 0xf0)
-		return 3;
-	if (c >= 0xf0 && c < 0xf5)
-		return 4;
-	return 0;
-}
-
 size_t
 utf8_decode(const char *s, size_t len, uint32_t *code)
 {
 	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
-	size_t n = sequence_length(p[0]), i;
+	/* 0: no sequence begins with such a byte */
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 :
+	    p[0] < 0xf5 ? 4 : 0, i;
 	uint32_t c;
 
 	if (n == 0 || n > len)

@@ -106,7 +106,7 @@ xvasprintf(const char *fmt, va_list ap)
 }
 
 /* Formats on the stack: it also reports failed allocations. */
-static void
+static void PRINTF(1, 0)
 last_words(const char *fmt, va_list ap)
 {
 	static bool dying;
@@ -161,6 +161,14 @@ util_cause(char **cause, const char *fmt, ...)
 	}
 	errno = saved;
 	return -1;
+}
+
+void
+util_free_list(char **list)
+{
+	for (char **s = list; s != NULL && *s != NULL; s++)
+		free(*s);
+	free(list);
 }
 
 bool

@@ -60,6 +60,9 @@ void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
  */
 int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 
+/* Frees the strings of a list, up to NULL, and the list itself, which may be NULL. */
+void	 util_free_list(char **);
+
 /* Whether the word is among the first n of a list, and before NULL; list NULL: it is not. */
 bool	 util_has(char *const *list, size_t n, const char *word);
 

@@ -8,53 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A new setting, given by `from` ("-o"). */
-static struct setting *
-add_setting(struct draft *d, const struct option *o, const char *from)
-{
-	struct place at = { findings_file(&d->findings, from), 0 };
-
-	return draft_setting_new(d, o, &at);
-}
-
-/* Splits "{a, b}" into the values of a list; each may be quoted. */
-static void
-split_list(struct setting *s, const char *text)
-{
-	char *copy = xstrndup(text + 1, strlen(text) - 2), *rest = copy, *word;
-
-	while ((word = strsep(&rest, ",")) != NULL) {
-		word += strspn(word, " \t\"'");
-		word[strcspn(word, " \t\"'")] = '\0';
-		if (*word != '\0')
-			setting_add(s, word, 0);
-	}
-	free(copy);
-}
-
-static void
-set_override(struct draft *d, const struct option *o, const char *text)
-{
-	struct setting *s = add_setting(d, o, "-o");
-	size_t len = strlen(text);
-
-	if (option_is_list(o) && len >= 2 && text[0] == '{' && text[len - 1] == '}')
-		split_list(s, text);
-	else
-		setting_add(s, text, 0);
-	d->given[option_index(o)] = s;
-}
-
-/* Notes -o redis.* for RQD_OPTIONS, which tells rqctl in a handler. */
-static void
-note_override(struct config *c, const char *text)
-{
-	char *longer = xasprintf("%s%s%s", c->overrides, c->overrides[0] != '\0' ? "\n" : "", text);
-
-	free(c->overrides);
-	c->overrides = longer;
-}
-
 /* "redis.server=..." or "max_handlers=..." */
 static void
 take_override(struct draft *d, const char *text)
@@ -63,7 +16,9 @@ take_override(struct draft *d, const char *text)
 	enum section section = SECTION_GLOBAL;
 	const char *equals = strchr(text, '=');
 	const struct option *o = NULL;
-	char *name, *dot, *why;
+	char *name, *dot, *why, *rest, *word;
+	struct setting *s;
+	size_t len;
 
 	if (equals == NULL) {
 		finding_error(&d->findings, &at, "\"%.60s\" is not OPTION=VALUE", text);
@@ -72,9 +27,9 @@ take_override(struct draft *d, const char *text)
 	name = xstrndup(text, (size_t)(equals - text));
 	if ((dot = strchr(name, '.')) != NULL)
 		*dot++ = '\0';
-	if (dot != NULL && !section_find(name, &section) && strcmp(name, "defaults") != 0) {
+	if (dot != NULL && (section = section_find(name)) == SECTION_MAX) {
 		finding_error(&d->findings, &at, "unknown section \"%.60s\"", name);
-	} else if (section_has_title(section) || (dot != NULL && section == SECTION_GLOBAL)) {
+	} else if (section >= SECTION_QUEUE) {
 		finding_error(&d->findings, &at, "%.60s: options of queues and schedules stand in "
 		    "the file only", text);
 	} else if ((o = option_find(section, dot != NULL ? dot : name)) == NULL) {
@@ -82,25 +37,31 @@ take_override(struct draft *d, const char *text)
 		finding_error(&d->findings, &at, "%s", why);
 		free(why);
 	} else {
-		set_override(d, o, equals + 1);
-		if (section == SECTION_REDIS)
-			note_override(d->config, text);
+		s = draft_setting_new(d, o, &at);
+		len = strlen(++equals);
+		if (option_is_list(o) && len >= 2 && equals[0] == '{' && equals[len - 1] == '}') {
+			/* "{a, b}": each may be quoted. */
+			why = rest = xstrndup(equals + 1, len - 2);
+			while ((word = strsep(&rest, ",")) != NULL) {
+				word += strspn(word, " \t\"'");
+				word[strcspn(word, " \t\"'")] = '\0';
+				if (*word != '\0')
+					setting_add(s, word, 0);
+			}
+			free(why);
+		} else {
+			setting_add(s, equals, 0);
+		}
+		d->given[option_index(o)] = s;
+		/* RQD_OPTIONS tells rqctl in a handler. */
+		if (section == SECTION_REDIS) {
+			why = d->config->overrides;
+			d->config->overrides = xasprintf("%s%s%s", why,
+			    why[0] != '\0' ? "\n" : "", text);
+			free(why);
+		}
 	}
 	free(name);
-}
-
-static void
-take_server(struct draft *d)
-{
-	const char *server = getenv("RQD_SERVER");
-	const struct option *o = option_find(SECTION_REDIS, "server");
-	struct setting *s;
-
-	if (server == NULL || server[0] == '\0')
-		return;
-	s = add_setting(d, o, "RQD_SERVER");
-	setting_add(s, server, 0);
-	d->given[option_index(o)] = s;
 }
 
 static struct setting *
@@ -108,7 +69,7 @@ add_to_queue(struct draft *d, struct draft_section *queue, const char *option)
 {
 	const struct option *o = option_find(SECTION_QUEUE, option);
 
-	return queue->given[option_index(o)] = add_setting(d, o, "-q");
+	return queue->given[option_index(o)] = draft_setting_new(d, o, &queue->at);
 }
 
 static void
@@ -135,10 +96,18 @@ void
 command_line_take(struct draft *d)
 {
 	const struct config_source *source = d->source;
+	const char *server = getenv("RQD_SERVER");
+	const struct option *o = option_find(SECTION_REDIS, "server");
+	struct place at;
+	struct setting *s;
 	size_t i;
 
-	if (source->text == NULL && source->file == NULL)
-		take_server(d);
+	if (source->text == NULL && source->file == NULL && server != NULL && server[0] != '\0') {
+		at = (struct place){ findings_file(&d->findings, "RQD_SERVER"), 0 };
+		s = draft_setting_new(d, o, &at);
+		setting_add(s, server, 0);
+		d->given[option_index(o)] = s;
+	}
 	for (i = 0; source->overrides != NULL && source->overrides[i] != NULL; i++)
 		take_override(d, source->overrides[i]);
 	if (source->queue != NULL && source->text == NULL)

@@ -6,13 +6,13 @@
  * The daemon and rqctl both run these checks.  Only the check of timezones depends on this
  * machine, and rqctl leaves it out: the daemons may run elsewhere.
  */
-#include "config/draft.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "base/utf8.h"
+#include "config/draft.h"
+#include "redis/slots.h"
 #include "policy/message.h"
 #include "policy/shard_keys.h"
 #include "policy/zone.h"
@@ -20,185 +20,93 @@
 
 #define TIME_LEN	21	/* "@2026-11-21T08:00:00Z" behind a schedule's name makes an id */
 
-/* -- names ------------------------------------------------------------------------- */
-
-/* Sorted by name or key, and by order where those are equal. */
-static int
-by_name(const void *va, const void *vb)
-{
-	const struct draft_section *const *a = va, *const *b = vb;
-	int d = strcmp((*a)->name, (*b)->name);
-
-	return d != 0 ? d : *a < *b ? -1 : 1;
-}
-
-static int
-by_key(const void *va, const void *vb)
-{
-	const struct draft_section *const *a = va, *const *b = vb;
-	int d = strcmp((*a)->queue->key, (*b)->queue->key);
-
-	return d != 0 ? d : *a < *b ? -1 : 1;
-}
-
-static int
-key_compare(const void *key, const void *v)
-{
-	const struct draft_section *const *s = v;
-
-	return strcmp(key, (*s)->queue->key);
-}
-
-/* The sections whose titles could be read; the caller frees the array. */
-static const struct draft_section **
-named_sections(const struct draft_sections *all, size_t *n)
-{
-	const struct draft_section **named = xcalloc(all->n + 1, sizeof(*named));
-
-	for (size_t i = *n = 0; i < all->n; i++) {
-		if (all->list[i].named)
-			named[(*n)++] = &all->list[i];
-	}
-	return named;
-}
-
-static void
-check_title(struct draft *d, const struct draft_section *s)
-{
-	int max = s->section == SECTION_QUEUE ? MESSAGE_ID_MAX : MESSAGE_ID_MAX - TIME_LEN;
-	size_t len = strlen(s->name);
-
-	if (!message_id_ok(s->name, len) || len > (size_t)max || !utf8_is_valid(s->name, len))
-		finding_error(&d->findings, &s->at, "%s \"%.40s\": a name has 1 to %d bytes of "
-		    "UTF-8 and no control characters", section_name(s->section), s->name, max);
-}
+/* -- names and keys ------------------------------------------------------------------ */
 
 /* The titles of all queues, or of all schedules. */
 static void
 check_names(struct draft *d, const struct draft_sections *all)
 {
-	const struct draft_section **sorted, *before = NULL;
 	char place[PLACE_TEXT_MAX];
-	size_t i, n;
 
-	sorted = named_sections(all, &n);
-	qsort(sorted, n, sizeof(*sorted), by_name);
-	for (i = 0; i < n; before = sorted[i++]) {
-		check_title(d, sorted[i]);
-		if (before == NULL || strcmp(before->name, sorted[i]->name) != 0)
-			continue;
-		finding_error(&d->findings, &sorted[i]->at, "%s \"%s\" is defined twice (first at "
-		    "%s)", section_name(before->section), before->name,
-		    place_text(&before->at, place));
-		findings_share(&d->findings, &before->at);
-	}
-	free(sorted);
-}
+	for (size_t i = 0; i < all->n; i++) {
+		const struct draft_section *s = &all->list[i];
+		int max = s->queue != NULL ? MESSAGE_ID_MAX : MESSAGE_ID_MAX - TIME_LEN;
+		size_t len = strlen(s->name), j = i;
 
-/* -- keys -------------------------------------------------------------------------- */
-
-/* Reports one key under two names; a name that is given twice was reported before. */
-static void
-check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
-{
-	char first[PLACE_TEXT_MAX];
-
-	for (size_t i = 1; i < n; i++) {
-		const struct draft_section *a = sorted[i - 1], *b = sorted[i];
-
-		if (strcmp(a->queue->key, b->queue->key) != 0 || strcmp(a->name, b->name) == 0)
-			continue;
-		draft_error(d, b, "key", "queue \"%s\" has the same key as queue \"%s\" (%s): "
-		    "\"%s\"", b->name, a->name, place_text(&a->at, first), b->queue->key);
-		findings_share(&d->findings, &a->at);
+		if (!message_id_ok(s->name, len) || len > (size_t)max ||
+		    !utf8_is_valid(s->name, len))
+			finding_error(&d->findings, &s->at, "%s \"%.40s\": a name has 1 to %d "
+			    "bytes of UTF-8 and no control characters",
+			    section_name(s->section), s->name, max);
+		while (j > 0 && strcmp(all->list[j - 1].name, s->name) != 0)
+			j--;
+		if (j > 0)
+			finding_error(&d->findings, &s->at, "%s \"%s\" is defined twice (first at "
+			    "%s)", section_name(s->section), s->name,
+			    place_text(&all->list[j - 1].at, place));
 	}
 }
 
-/* Whether another queue's key is one that rqd derives from q, a key of this one. */
-static void
-check_derived_keys(struct draft *d, const struct draft_section *s, const char *q,
-    const struct draft_section **sorted, size_t n)
+/* Whether rqd makes this key of one of the queue's. */
+static bool
+uses_key(const struct queue_config *q, const char *key)
 {
-	char place[PLACE_TEXT_MAX];
-	bool own = strcmp(q, s->queue->key) == 0;
-
-	for (enum key k = own ? KEY_QUEUE + 1 : KEY_QUEUE; k < KEY_MAX; k++) {
-		char *key = xasprintf("%s%s", q, keys_suffix(k));
-		const struct draft_section *const *at = bsearch(key, sorted, n, sizeof(*sorted),
-		    key_compare);
-
-		if (at != NULL) {
-			draft_error(d, *at, "key", "the key \"%s\" of queue \"%s\" is one that "
-			    "queue \"%s\" (%s) uses: give it another name or key", key, (*at)->name,
-			    s->name, place_text(&s->at, place));
-			findings_share(&d->findings, &s->at);
-		}
-		free(key);
+	for (size_t i = 0; i < config_key_count(q); i++) {
+		if (keys_is_one(config_key_at(q, i), key, strlen(key)))
+			return true;
 	}
-}
-
-static void
-check_reserved_key(struct draft *d, const struct draft_section *s)
-{
-	const char *key = s->queue->key;
-
-	if (strcmp(key, KEYS_DAEMONS) == 0 || strcmp(key, KEYS_QUEUES) == 0 ||
-	    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
-		draft_error(d, s, "key", "the key \"%s\" is one that daemons use for themselves: "
-		    "give the queue another one", key);
+	return false;
 }
 
 static void
 check_keys(struct draft *d)
 {
-	size_t i, n;
-	const struct draft_section **sorted = named_sections(&d->queues, &n);
+	char place[PLACE_TEXT_MAX];
 
-	qsort(sorted, n, sizeof(*sorted), by_key);
-	check_equal_keys(d, sorted, n);
-	for (i = 0; i < n; i++) {
-		if (i > 0 && strcmp(sorted[i - 1]->queue->key, sorted[i]->queue->key) == 0)
-			continue;
-		for (size_t k = 0; k < config_key_count(sorted[i]->queue); k++)
-			check_derived_keys(d, sorted[i], config_key_at(sorted[i]->queue, k),
-			    sorted, n);
-		check_reserved_key(d, sorted[i]);
+	for (size_t i = 0; i < d->queues.n; i++) {
+		const struct draft_section *s = &d->queues.list[i], *same = NULL, *user = NULL;
+		const char *key = s->queue->key;
+
+		for (size_t j = 0; j < d->queues.n; j++) {
+			const struct draft_section *other = &d->queues.list[j];
+
+			if (strcmp(other->queue->key, key) == 0)
+				same = j < i ? other : same;
+			else if (uses_key(other->queue, key))
+				user = other;
+		}
+		if (same != NULL && strcmp(same->name, s->name) != 0)
+			draft_error(d, s, "key", "queue \"%s\" has the same key as queue \"%s\" "
+			    "(%s): \"%s\"", s->name, same->name, place_text(&same->at, place), key);
+		if (same == NULL && user != NULL)
+			draft_error(d, s, "key", "the key \"%s\" of queue \"%s\" is one that "
+			    "queue \"%s\" (%s) uses: give it another name or key", key, s->name,
+			    user->name, place_text(&user->at, place));
+		if (strcmp(key, KEYS_DAEMONS) == 0 || strcmp(key, KEYS_QUEUES) == 0 ||
+		    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
+			draft_error(d, s, "key", "the key \"%s\" is one that daemons use for "
+			    "themselves: give the queue another one", key);
 	}
-	free(sorted);
 }
 
-/* -- shards ------------------------------------------------------------------------ */
-
-static void
-check_count(struct draft *d, const struct draft_section *s, const char *option, int n)
-{
-	int below = 1;
-
-	if (shard_keys_count_ok(n) || !draft_is_sound(s, option))
-		return;
-	while (below * 2 <= n)
-		below *= 2;
-	draft_error(d, s, option, "%s %d is not a power of two: write %d or %d", option, n, below,
-	    below * 2);
-}
+/* -- options of a queue --------------------------------------------------------------- */
 
 static void
 check_shards(struct draft *d, const struct draft_section *s)
 {
 	const struct queue_config *q = s->queue;
-	const char *given = draft_setting(s, "key") != NULL ? "key" : "shards";
 
-	check_count(d, s, "shards", q->shards);
-	check_count(d, s, "shards_drain", q->shards_drain);
+	if (!shard_keys_count_ok(q->shards) && draft_is_sound(s, "shards"))
+		draft_error(d, s, "shards", "shards %d is not a power of two", q->shards);
+	if (!shard_keys_count_ok(q->shards_drain) && draft_is_sound(s, "shards_drain"))
+		draft_error(d, s, "shards_drain", "shards_drain %d is not a power of two",
+		    q->shards_drain);
 	if (!config_is_sharded(q))
 		return;
-	if (q->shards_drain > 1 && q->shards_drain <= q->shards)
-		draft_error(d, s, "shards_drain", "shards_drain %d is not above shards %d: write "
-		    "the number of shards that there were before, or leave it out", q->shards_drain,
-		    q->shards);
 	if (strpbrk(q->keys[0], "{}") != NULL)
-		draft_error(d, s, given, "the key \"%s\" of a queue with shards has a brace: rqd "
-		    "writes {KEY.0}, {KEY.1} ...; give it a key without braces", q->keys[0]);
+		draft_error(d, s, draft_setting(s, "key") != NULL ? "key" : "shards",
+		    "the key \"%s\" of a queue with shards has a brace: rqd writes {KEY.0}, "
+		    "{KEY.1} ...; give it a key without braces", q->keys[0]);
 	if (q->rate[0] != '\0')
 		draft_error(d, s, "rate", "rate cannot be used with shards: no key knows what the "
 		    "others deliver; write shards = 1");
@@ -207,110 +115,49 @@ check_shards(struct draft *d, const struct draft_section *s)
 		    "shards: no key knows what the others deliver; write shards = 1");
 }
 
-/*
- * Checks several channels or patterns: if one is given twice, rqd would get each
- * message twice.
- */
+/* Times that do not fit together, and a queue without a command. */
 static void
-check_channels(struct draft *d, const struct draft_section *s)
+check_limits(struct draft *d, const struct draft_section *s)
 {
 	const struct queue_config *q = s->queue;
-	size_t i, k;
-
-	if (q->keys[1] != NULL && !kind_has(q->kind, TRAIT_SUBSCRIBES)) {
-		draft_error(d, s, "key", "key takes one value with kind \"%s\"",
-		    kind_name(q->kind));
-		return;
-	}
-	for (i = 1; q->keys[0] != NULL && q->keys[i] != NULL; i++) {
-		for (k = 0; k < i && strcmp(q->keys[k], q->keys[i]) != 0; k++)
-			continue;
-		if (k < i)
-			draft_error(d, s, "key", "key names \"%s\" twice", q->keys[i]);
-	}
-}
-
-/* -- limits ------------------------------------------------------------------------ */
-
-static void
-check_backoff(struct draft *d, const struct draft_section *s)
-{
-	const struct queue_config *q = s->queue;
-	const char *given = draft_setting(s, "backoff") != NULL ? "backoff" : "backoff_max";
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
+	if (config_consumes(q) && q->command[0] == NULL && draft_is_sound(s, "command"))
+		draft_error(d, s, "command", "queue \"%s\" has no command: write "
+		    "command = {\"/path/to/command\"}", s->name);
 	if (q->backoff > q->backoff_max && draft_is_sound(s, "backoff") &&
 	    draft_is_sound(s, "backoff_max"))
-		draft_error(d, s, given, "backoff %s is longer than backoff_max %s",
-		    units_duration(q->backoff, a), units_duration(q->backoff_max, b));
-}
-
-static void
-check_lease(struct draft *d, const struct draft_section *s)
-{
-	usec_t lease = s->queue->lease, timeout = d->config->redis.timeout;
-	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
-
-	if (lease <= timeout && draft_setting(s, "lease") != NULL && draft_is_sound(s, "lease"))
+		draft_error(d, s, draft_setting(s, "backoff") != NULL ? "backoff" : "backoff_max",
+		    "backoff %s is longer than backoff_max %s", units_duration(q->backoff, a),
+		    units_duration(q->backoff_max, b));
+	if (q->lease <= d->config->redis.timeout && draft_setting(s, "lease") != NULL &&
+	    draft_is_sound(s, "lease"))
 		draft_warn(d, s, "lease", "lease %s is not longer than redis.timeout %s: a slow "
-		    "answer may cost the lease", units_duration(lease, a),
-		    units_duration(timeout, b));
+		    "answer may cost the lease", units_duration(q->lease, a),
+		    units_duration(d->config->redis.timeout, b));
 }
-
-/* -- hand-over ---------------------------------------------------------------------- */
 
 /*
- * Whether handlers can push to the queue: by lines of standard output, or by its name
- * in a statement.
+ * A Redis Cluster needs one database, all keys of a queue in one slot, and the queues that one
+ * script writes in one slot, too.  A hash tag, the text in braces, decides the slot: "{orders}"
+ * and "{orders}DEAD" share it.
  */
-static void
-check_can_push(struct draft *d, const struct draft_section *s, const char *name)
+static bool
+has_tag(const struct queue_config *q)
 {
-	const struct queue_config *q = s->queue;
-	const char *output = config_output_queue(q);
-
-	if (output != NULL && strcmp(output, name) == 0)
-		return;
-	if (strchr(name, ' ') != NULL)
-		draft_error(d, s, "pushes", "pushes names \"%s\", and no handler can: in \"push "
-		    "NAME MESSAGE\" the name ends at the first blank; give the queue a name "
-		    "without blanks, and key = \"%s\" if its key in Redis must stay", name,
-		    config_queue(d->config, name)->key);
-	else if (q->mode == MODE_EXEC && !q->verdicts)
-		draft_error(d, s, "pushes", "pushes names \"%s\", and no handler can push to it: "
-		    "verdicts = false closes descriptor 3; write verdicts = true or output = "
-		    "\"push:%s\"", name, name);
+	return slot_has_tag(q->key, strlen(q->key));
 }
 
-static void
-check_push(struct draft *d, const struct draft_section *s, const char *name)
-{
-	const struct queue_config *to = config_queue(d->config, name);
-
-	if (to == NULL)
-		draft_error(d, s, "pushes", "pushes names \"%.60s\", and there is no queue of this "
-		    "name: add queue \"%.60s\" { concurrency = 0 } if others consume it", name,
-		    name);
-	else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
-		draft_error(d, s, "pushes", "pushes names \"%s\", a queue of kind \"%s\": handlers "
-		    "can push to queues of kind \"ack\" only", name, kind_name(to->kind));
-	else if (to == s->queue)
-		draft_warn(d, s, "pushes", "queue \"%s\" pushes to itself: its messages may never "
-		    "end", name);
-	if (to != NULL)
-		check_can_push(d, s, name);
-}
-
+/* The queues that handlers push to. */
 static void
 check_pushes(struct draft *d, const struct draft_section *s)
 {
-	const struct queue_config *q = s->queue;
+	const struct queue_config *q = s->queue, *to;
 	const char *output = config_output_queue(q);
 
 	if (output != NULL && q->mode == MODE_PERSISTENT)
 		draft_error(d, s, "output", "output = \"%s\" has no meaning with mode "
-		    "\"persistent\", whose standard output has answers: let the handler write \"N "
-		    "push %s MESSAGE\"", q->output, output);
+		    "\"persistent\", whose standard output has answers", q->output);
 	else if (output != NULL && !kind_has(q->kind, TRAIT_LEASES))
 		draft_error(d, s, "output", "output = \"%s\" has no meaning with kind \"%s\", "
 		    "which does not keep its messages", q->output, kind_name(q->kind));
@@ -320,23 +167,30 @@ check_pushes(struct draft *d, const struct draft_section *s)
 		    "write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))
 		return;
-	for (size_t i = 0; q->pushes[i] != NULL; i++)
-		check_push(d, s, q->pushes[i]);
-}
-
-/* -- a queue ------------------------------------------------------------------------ */
-
-static void
-check_has_command(struct draft *d, const struct draft_section *s)
-{
-	if (!s->named || s->open || !config_consumes(s->queue))
-		return;
-	if (draft_setting(s, "command") == NULL)
-		finding_error(&d->findings, &s->at, "queue \"%s\" has no command: write "
-		    "command = {\"/path/to/command\"}", s->name);
-	else if (s->queue->command[0] == NULL && draft_is_sound(s, "command"))
-		draft_error(d, s, "command", "the command is empty: write {\"/path/to/command\", "
-		    "\"argument\"}");
+	for (size_t i = 0; q->pushes[i] != NULL; i++) {
+		to = config_queue(d->config, q->pushes[i]);
+		if (to == NULL)
+			draft_error(d, s, "pushes", "pushes names \"%.60s\", and there is no queue "
+			    "of this name: add queue \"%.60s\" { concurrency = 0 } if others "
+			    "consume it", q->pushes[i], q->pushes[i]);
+		else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
+			draft_error(d, s, "pushes", "pushes names \"%s\", a queue of kind \"%s\": "
+			    "handlers can push to queues of kind \"ack\" only", to->name,
+			    kind_name(to->kind));
+		else if (d->config->redis.clusters[0] == NULL)
+			continue;
+		/* On a cluster one script acks a message and pushes to the other queue. */
+		else if (config_is_sharded(q) || config_is_sharded(to))
+			draft_error(d, s, "pushes", "pushes names \"%s\", and queue \"%s\" has "
+			    "shards, which are in many slots of the cluster: a script that "
+			    "acknowledges cannot push to another slot", to->name,
+			    config_is_sharded(q) ? q->name : to->name);
+		else if (has_tag(q) && has_tag(to) &&
+		    slot_of(q->key, strlen(q->key)) != slot_of(to->key, strlen(to->key)))
+			draft_error(d, s, "pushes", "pushes names \"%s\", whose key \"%s\" is in "
+			    "another slot of the cluster than \"%s\": give both one hash tag",
+			    to->name, to->key, q->key);
+	}
 }
 
 /* Checks batch above 1, and framing if it is given. */
@@ -360,72 +214,36 @@ check_batch(struct draft *d, const struct draft_section *s)
 		    "batch = 1", q->batch);
 	if (q->batch_wait > q->lease / 3)
 		draft_error(d, s, "batch_wait", "batch_wait %s is longer than a third of the lease "
-		    "%s: the messages have begun their lease; write %s or less",
-		    units_duration(q->batch_wait, a), units_duration(q->lease, b),
-		    units_duration(q->lease / 3, (char[UNITS_TEXT_MAX]){ 0 }));
-}
-
-static void
-check_queue(struct draft *d, const struct draft_section *s)
-{
-	check_channels(d, s);
-	check_shards(d, s);
-	check_has_command(d, s);
-	check_backoff(d, s);
-	check_lease(d, s);
-	check_pushes(d, s);
-	check_batch(d, s);
+		    "%s: messages that wait have a lease already",
+		    units_duration(q->batch_wait, a), units_duration(q->lease, b));
 }
 
 /* -- schedules --------------------------------------------------------------------- */
 
-/* A message for a queue of kind "unique" must be an id. */
+/* The queue, and the message, which must be an id for a queue of kind "unique". */
 static void
-check_message(struct draft *d, const struct draft_section *s, const struct queue_config *q)
+check_target(struct draft *d, const struct draft_section *s)
 {
-	const char *message = s->schedule->message;
+	const char *name = s->schedule->queue, *message = s->schedule->message;
+	const struct queue_config *q = config_queue(d->config, name);
 	size_t len = strlen(message);
 
-	if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
+	if (name[0] == '\0' && draft_is_sound(s, "queue"))
+		draft_error(d, s, "queue", "schedule \"%s\" has no queue: write queue = \"NAME\"",
+		    s->name);
+	else if (q == NULL && name[0] != '\0')
+		draft_error(d, s, "queue", "there is no queue \"%s\"", name);
+	if (q == NULL)
+		return;
+	if (!kind_waits(q->kind))
+		draft_error(d, s, "queue", "queue \"%s\" is of kind %s, which holds no messages: "
+		    "nothing can be pushed to it", name, kind_name(q->kind));
+	else if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
 		draft_error(d, s, "message", "the messages of queue \"%s\" are ids: 1 to %d bytes "
 		    "without control characters", q->name, MESSAGE_ID_MAX);
 	else if (len > q->message_max)
 		draft_error(d, s, "message", "the message is longer than message_max of queue "
 		    "\"%s\"", q->name);
-}
-
-static void
-check_target(struct draft *d, const struct draft_section *s)
-{
-	const char *name = s->schedule->queue;
-	const struct queue_config *q = config_queue(d->config, name);
-
-	if (name[0] == '\0') {
-		if (!s->open && draft_is_sound(s, "queue"))
-			draft_error(d, s, "queue", "schedule \"%s\" has no queue: write queue = "
-			    "\"NAME\"", s->name);
-	} else if (q == NULL) {
-		draft_error(d, s, "queue", "there is no queue \"%s\"", name);
-	} else if (!kind_waits(q->kind)) {
-		draft_error(d, s, "queue", "queue \"%s\" is of kind %s, which holds no messages: "
-		    "nothing can be pushed to it", name, kind_name(q->kind));
-	} else {
-		check_message(d, s, q);
-	}
-}
-
-/* Reports a schedule with neither every nor cron. */
-static void
-check_never(struct draft *d, const struct draft_section *s)
-{
-	if (!draft_is_sound(s, "every") || !draft_is_sound(s, "cron"))
-		return;
-	if (draft_setting(s, "every") != NULL)
-		draft_error(d, s, "every", "schedule \"%s\": every is 0, and there is no cron: "
-		    "write every = 1h or cron = \"0 3 * * *\"", s->name);
-	else if (!s->open)
-		finding_error(&d->findings, &s->at, "schedule \"%s\" does not say when: write "
-		    "every = 1h or cron = \"0 * * * *\"", s->name);
 }
 
 static void
@@ -437,24 +255,15 @@ check_times(struct draft *d, const struct draft_section *s)
 	if (c->every != 0 && c->cron[0] != '\0')
 		draft_error(d, s, "cron", "schedule \"%s\" has both every and cron: write one of "
 		    "them", s->name);
-	else if (c->every == 0 && c->cron[0] == '\0')
-		check_never(d, s);
+	else if (c->every == 0 && c->cron[0] == '\0' && draft_is_sound(s, "every") &&
+	    draft_is_sound(s, "cron"))
+		draft_error(d, s, "every", "schedule \"%s\" does not say when: write "
+		    "every = 1h or cron = \"0 3 * * *\"", s->name);
 	if (c->every % SEC != 0)
 		draft_error(d, s, "every", "every is a whole number of seconds");
 	if (c->cron[0] != '\0' && cron_parse(c->cron, &c->times, &cause) == -1)
 		fatalx("cron of schedule %s: %s", s->name, cause);
-}
-
-/* rqctl may not be on the machine that the daemon runs on. */
-static void
-check_zone(struct draft *d, const struct draft_section *s)
-{
-	const struct schedule_config *c = s->schedule;
-	char *cause = NULL;
-
-	if (c->cron[0] == '\0' && strcmp(c->timezone, ZONE_UTC) != 0 && draft_is_sound(s, "cron"))
-		draft_error(d, s, "timezone", "timezone has a meaning with cron only");
-	else if (!d->source->client && zone_check(c->timezone, &cause) == -1)
+	if (!d->source->client && zone_check(c->timezone, &cause) == -1)
 		draft_error(d, s, "timezone", "%s", cause);
 	free(cause);
 }
@@ -462,7 +271,35 @@ check_zone(struct draft *d, const struct draft_section *s)
 /* -- all --------------------------------------------------------------------------- */
 
 static void
-check_tls(struct draft *d)
+check_cluster(struct draft *d)
+{
+	static const char one[] = "a Redis Cluster has database 0 only";
+	const struct redis_options *r = &d->config->redis;
+	const struct place *at;
+
+	if (r->clusters[0] == NULL)
+		return;
+	if (r->database != 0)
+		finding_error(&d->findings, draft_global_place(d, SECTION_REDIS, "database"),
+		    "database %d with cluster: %s", r->database, one);
+	for (size_t i = 0; i < d->queues.n; i++) {
+		const struct draft_section *s = &d->queues.list[i];
+
+		if (kind_has(s->queue->kind, TRAIT_KEY_EVENTS) &&
+		    draft_setting(s, "database") != NULL && s->queue->database != 0)
+			draft_error(d, s, "database", "database %d: %s", s->queue->database, one);
+		at = draft_place(s, "key");
+		if (draft_is_sound(s, "key") && !kind_has(s->queue->kind, TRAIT_SUBSCRIBES) &&
+		    !has_tag(s->queue))
+			finding_error(&d->findings, at, "the key \"%s\" of queue \"%s\" has no "
+			    "hash tag, and on a cluster all keys of a queue must be in one slot: "
+			    "write %s{%s}%s", s->queue->key, s->name, at->line > 0 ?
+			    "key = \"" : "-q '", s->queue->key, at->line > 0 ? "\"" : "'");
+	}
+}
+
+void
+consistency_check(struct draft *d)
 {
 	const struct redis_options *r = &d->config->redis;
 
@@ -470,21 +307,31 @@ check_tls(struct draft *d)
 		finding_error(&d->findings, draft_global_place(d, SECTION_REDIS,
 		    r->tls_cert[0] != '\0' ? "tls_cert" : "tls_key"),
 		    "tls_cert and tls_key go together: give both or none");
-}
-
-void
-consistency_check(struct draft *d)
-{
-	check_tls(d);
 	check_names(d, &d->queues);
 	check_names(d, &d->schedules);
 	check_keys(d);
-	hash_tags_check(d);
-	for (size_t i = 0; i < d->queues.n; i++)
-		check_queue(d, &d->queues.list[i]);
+	check_cluster(d);
+	for (size_t i = 0; i < d->queues.n; i++) {
+		const struct draft_section *s = &d->queues.list[i];
+
+		const struct queue_config *q = s->queue;
+
+		if (q->keys[1] != NULL && !kind_has(q->kind, TRAIT_SUBSCRIBES))
+			draft_error(d, s, "key", "key takes one value with kind \"%s\"",
+			    kind_name(q->kind));
+		/* Of a channel that is given twice rqd would get each message twice. */
+		for (size_t k = 1; kind_has(q->kind, TRAIT_SUBSCRIBES) && q->keys[0] != NULL &&
+		    q->keys[k] != NULL; k++) {
+			if (util_has(q->keys, k, q->keys[k]))
+				draft_error(d, s, "key", "key names \"%s\" twice", q->keys[k]);
+		}
+		check_shards(d, s);
+		check_limits(d, s);
+		check_pushes(d, s);
+		check_batch(d, s);
+	}
 	for (size_t i = 0; i < d->schedules.n; i++) {
 		check_target(d, &d->schedules.list[i]);
 		check_times(d, &d->schedules.list[i]);
-		check_zone(d, &d->schedules.list[i]);
 	}
 }

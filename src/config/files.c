@@ -3,7 +3,8 @@
  *
  * A file is opened without blocking and then checked by its descriptor: libconfuse exits
  * on a directory, and a FIFO would hang a reload for ever.  As root, the file's owner and
- * mode are checked too: only root may decide what root runs.
+ * mode are checked too: only root may decide what root runs.  So are the folders of an
+ * included file: a user's link would have root print parts of a file that only root may read.
  *
  * libconfuse's include() leaks, knows no patterns and breaks after an error.  This file
  * uses glob(3) instead, sorted by byte, relative to the including file.  A pattern may
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/trust.h"
 
 #define FILE_MAX	(16 * 1024 * 1024)
 #define INCLUDE_DEPTH	16
@@ -34,42 +37,29 @@ static void read_file(struct draft *, const char *path, const struct place *from
 
 /* -- one file ----------------------------------------------------------------------- */
 
-/* NULL, or why the file is refused. */
-static const char *
-refuse(const struct stat *st)
-{
-	if (S_ISDIR(st->st_mode))
-		return "is a directory";
-	if (!S_ISREG(st->st_mode))
-		return "is not a regular file";
-	if (st->st_size > FILE_MAX)
-		return "is larger than 16M";
-	if (geteuid() != 0)
-		return NULL;
-	if (st->st_uid != 0 && st->st_uid != getuid())
-		return "does not belong to root, and rqd runs as root: chown it to root";
-	if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return "others may write to it, and rqd runs as root: chmod go-w it";
-	return NULL;
-}
-
-static int
-open_file(const char *path)
-{
-	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-}
-
 /* Reads it whole; NULL, or why not. */
 static const char *
 read_bytes(const char *path, struct buf *b, struct stat *st)
 {
 	const char *why = NULL;
-	int fd = open_file(path);
+	bool root = geteuid() == 0;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd == -1)
 		return strerror(errno);
-	if (fstat(fd, st) == -1 || ((why = refuse(st)) == NULL &&
-	    buf_read(b, fd, FILE_MAX) == -1))
+	if (fstat(fd, st) == -1)
+		why = strerror(errno);
+	else if (S_ISDIR(st->st_mode))
+		why = "is a directory";
+	else if (!S_ISREG(st->st_mode))
+		why = "is not a regular file";
+	else if (st->st_size > FILE_MAX)
+		why = "is larger than 16M";
+	else if (root && st->st_uid != 0 && st->st_uid != getuid())
+		why = "does not belong to root, and rqd runs as root: chown it to root";
+	else if (root && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		why = "others may write to it, and rqd runs as root: chmod go-w it";
+	else if (buf_read(b, fd, FILE_MAX) == -1)
 		why = strerror(errno);
 	close(fd);
 	return why;
@@ -92,39 +82,7 @@ is_text(const struct buf *b, const char *file, struct findings *f)
 	return finding_error(f, &at, "this line has a NUL byte: save the file as plain text");
 }
 
-bool
-files_mention(const char *path, const char *word)
-{
-	struct buf b = BUF_INIT;
-	int fd = open_file(path);
-	bool may = fd == -1 || buf_read(&b, fd, FILE_MAX) == -1 ||
-	    memmem(b.data, b.len, word, strlen(word)) != NULL;
-
-	if (fd != -1)
-		close(fd);
-	buf_done(&b);
-	return may;
-}
-
 /* -- includes ----------------------------------------------------------------------- */
-
-/* Puts the including file's folder, escaped for glob(3), in front of the pattern. */
-static char *
-full_pattern(const char *file, const char *pattern)
-{
-	const char *slash = strrchr(file, '/'), *p;
-	struct buf b = BUF_INIT;
-
-	if (pattern[0] != '/' && slash != NULL) {
-		for (p = file; p <= slash; p++) {
-			if (strchr("*?[]\\", *p) != NULL)
-				buf_addc(&b, '\\');
-			buf_addc(&b, *p);
-		}
-	}
-	buf_puts(&b, pattern);
-	return buf_steal(&b);
-}
 
 /* The error function for glob(3): a missing folder is no error. */
 static int
@@ -142,8 +100,19 @@ compare(const void *a, const void *b)
 static void
 include(struct draft *d, const struct item *item, const struct open_file *parent)
 {
-	char *pattern = full_pattern(item->at.file, item->title);
+	const char *file = item->at.file, *slash = strrchr(file, '/');
+	struct buf b = BUF_INIT;
+	char *pattern;
 	glob_t g;
+
+	/* The including file's folder, escaped for glob(3). */
+	for (; item->title[0] != '/' && slash != NULL && file <= slash; file++) {
+		if (strchr("*?[]\\", *file) != NULL)
+			buf_addc(&b, '\\');
+		buf_addc(&b, *file);
+	}
+	buf_puts(&b, item->title);
+	pattern = buf_steal(&b);
 
 	switch (glob(pattern, GLOB_NOSORT, glob_error, &g)) {
 	case 0:
@@ -184,14 +153,15 @@ check_nesting(struct draft *d, const char *path, const struct place *from,
 
 /* Takes items in order; an include's files take its place. */
 static void
-take_text(struct draft *d, const char *name, const struct buf *b, const struct open_file *file)
+take_text(struct draft *d, const char *name, char *text, const struct open_file *file)
 {
 	struct parsed parsed;
 
-	parser_read(&parsed, b->data, b->len, findings_file(&d->findings, name), &d->findings);
+	if (parse_text(&parsed, text, findings_file(&d->findings, name), &d->findings) == -1)
+		d->incomplete = true;
 	*APPEND(d->texts, d->ntexts) = parsed;
 	for (size_t i = 0; i < parsed.n; i++) {
-		if (parsed.items[i].type != ITEM_INCLUDE)
+		if (parsed.items[i].section != SECTION_MAX)
 			draft_take(d, &parsed.items[i]);
 		else if (parsed.items[i].title != NULL && file != NULL)
 			include(d, &parsed.items[i], file);
@@ -208,22 +178,26 @@ read_file(struct draft *d, const char *path, const struct place *from,
 	};
 	struct place at = { path, 0 };
 	struct buf b = BUF_INIT;
+	char *distrust = NULL;
 	const char *why;
+	bool taken = false;
 
-	if (util_has(d->skip->v, d->skip->n, path))
-		return;
 	at.file = findings_file(&d->findings, path);
-	why = read_bytes(path, &b, &file.st);
+	if (from != NULL && geteuid() == 0 && trust_folders(path, getuid(), &distrust) == -1)
+		why = distrust;
+	else
+		why = read_bytes(path, &b, &file.st);
 	if (why != NULL && from == NULL) {
 		finding_error(&d->findings, &at, "%s%s", why, access(path, F_OK) == -1 &&
 		    errno == ENOENT ? "; write it, or name another one by -c FILE" : "");
 	} else if (why != NULL) {
 		finding_error(&d->findings, from, "%s: %s", path, why);
-		findings_blame(&d->findings, path);
 	} else if (is_text(&b, at.file, &d->findings) && check_nesting(d, path, from, &file)) {
-		(void)buf_str(&b);
-		take_text(d, path, &b, &file);
+		take_text(d, path, buf_str(&b), &file);
+		taken = true;
 	}
+	d->incomplete |= !taken;
+	free(distrust);
 	buf_done(&b);
 }
 
@@ -231,12 +205,13 @@ void
 files_take(struct draft *d)
 {
 	const struct config_source *source = d->source;
-	const struct buf text = {
-		.data = (char *)(uintptr_t)source->text, .len = source->text_len
-	};
+	char *text;
 
-	if (source->text != NULL)	/* the text has no includes any more */
-		take_text(d, source->file != NULL ? source->file : "-q", &text, NULL);
-	else if (source->file != NULL)
+	if (source->text != NULL) {	/* the text has no includes any more */
+		text = xstrndup(source->text, source->text_len);
+		take_text(d, source->file != NULL ? source->file : "-q", text, NULL);
+		free(text);
+	} else if (source->file != NULL) {
 		read_file(d, source->file, NULL, NULL);
+	}
 }

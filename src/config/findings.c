@@ -4,13 +4,19 @@
  * Names and values come from files, so this file escapes unprintable characters,
  * in one place, before a finding reaches a terminal.
  */
-#include "config/findings.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "config/draft.h"
+
+struct finding {
+	size_t	 file;			/* its number */
+	int	 line;
+	size_t	 order;			/* number of the finding; breaks ties */
+	bool	 warning;
+	char	*text;			/* owned, with its place */
+};
 
 char *
 place_text(const struct place *p, char *buf)
@@ -25,13 +31,12 @@ place_text(const struct place *p, char *buf)
 static size_t
 file_number(struct findings *f, const char *name)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < f->nfiles; i++) {
-		if (f->files[i] == name || strcmp(f->files[i], name) == 0)
-			return i;
-	}
-	*APPEND(f->files, f->nfiles) = xstrdup(name);
+	while (i < f->nfiles && strcmp(f->files[i], name) != 0)
+		i++;
+	if (i == f->nfiles)
+		*APPEND(f->files, f->nfiles) = xstrdup(name);
 	return i;
 }
 
@@ -43,29 +48,10 @@ findings_file(struct findings *f, const char *name)
 	return f->files[n];
 }
 
-/* Takes text; returns it without control characters. */
-static char *
-printable(char *text)
-{
-	struct buf b = BUF_INIT;
-	const char *p;
-
-	for (p = text; *p != '\0'; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			buf_printf(&b, *p == '\n' ? "\\n" : "\\x%02x", (unsigned char)*p);
-		else
-			buf_addc(&b, *p);
-	}
-	free(text);
-	return buf_steal(&b);
-}
-
 bool
 finding_add(struct findings *f, const struct place *at, bool warning, char *text)
 {
-	struct finding *found;
-	char *line;
-	size_t file;
+	struct buf b = BUF_INIT;
 
 	f->nerrors += !warning || f->strict;
 	if (f->nfound >= FINDINGS_MAX) {
@@ -73,40 +59,23 @@ finding_add(struct findings *f, const struct place *at, bool warning, char *text
 		free(text);
 		return false;
 	}
-	line = at->line > 0 ? xasprintf("%s:%d: %s", at->file, at->line, text) :
-	    xasprintf("%s: %s", at->file, text);
+	buf_puts(&b, at->file);
+	if (at->line > 0)
+		buf_printf(&b, ":%d", at->line);
+	buf_puts(&b, ": ");
+	for (const char *p = text; *p != '\0'; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			buf_printf(&b, *p == '\n' ? "\\n" : "\\x%02x", (unsigned char)*p);
+		else
+			buf_addc(&b, *p);
+	}
 	free(text);
-	file = file_number(f, at->file);
-	found = APPEND(f->found, f->nfound);
-	*found = (struct finding){
-		.file = file, .line = at->line, .order = f->nfound,
-		.warning = warning && !f->strict, .fault = file, .text = printable(line),
+	(void)buf_str(&b);
+	*APPEND(f->found, f->nfound) = (struct finding){
+		.file = file_number(f, at->file), .line = at->line, .order = f->nfound,
+		.warning = warning && !f->strict, .text = buf_steal(&b),
 	};
 	return false;
-}
-
-void
-findings_blame(struct findings *f, const char *file)
-{
-	if (f->nfound > 0 && f->dropped == 0)
-		f->found[f->nfound - 1].fault = file_number(f, file);
-}
-
-void
-findings_share(struct findings *f, const struct place *other)
-{
-	if (f->nfound > 0 && f->dropped == 0 && f->found[f->nfound - 1].fault == 0)
-		f->found[f->nfound - 1].fault = file_number(f, other->file);
-}
-
-void
-findings_forget(struct findings *f, size_t n)
-{
-	while (f->nfound > n) {
-		f->nfound--;
-		f->nerrors -= !f->found[f->nfound].warning;
-		free(f->found[f->nfound].text);
-	}
 }
 
 static int
@@ -133,42 +102,47 @@ is_repeated(const struct findings *f, size_t i)
 	return false;
 }
 
-/* Each file that has an error, once. */
-static void
-list_files(const struct findings *f, struct config_report *r)
-{
-	size_t i, k;
-
-	for (i = 0; i < f->nfiles; i++) {
-		for (k = 0; k < f->nfound; k++)
-			if (!f->found[k].warning && f->found[k].fault == i)
-				break;
-		if (k < f->nfound)
-			lines_add(&r->files, xstrdup(f->files[i]));
-	}
-}
-
 void
-findings_done(struct findings *f)
+findings_done(struct findings *f, struct config_report *r)
 {
-	struct config_report *r = f->report;
-
 	if (f->nfound > 0)
 		qsort(f->found, f->nfound, sizeof(*f->found), compare);
 	for (size_t i = 0; i < f->nfound; i++) {
-		if (is_repeated(f, i))
-			continue;
-		lines_add(f->found[i].warning ? &r->warnings : &r->errors,
-		    xstrdup(f->found[i].text));
+		if (!is_repeated(f, i))
+			lines_add(f->found[i].warning ? &r->warnings : &r->errors,
+			    xstrdup(f->found[i].text));
 	}
 	if (f->dropped > 0)
 		lines_add(f->nerrors > 0 ? &r->errors : &r->warnings,
 		    xasprintf("and %zu more", f->dropped));
-	list_files(f, r);
 	for (size_t i = 0; i < f->nfound; i++)
 		free(f->found[i].text);
 	for (size_t i = 0; i < f->nfiles; i++)
 		free(f->files[i]);
 	free(f->found);
 	free(f->files);
+}
+
+/* -- the report ------------------------------------------------------------------------ */
+
+void
+lines_add(struct lines *l, char *text)
+{
+	*APPEND(l->v, l->n) = text;
+}
+
+static void
+lines_done(struct lines *l)
+{
+	while (l->n > 0)
+		free(l->v[--l->n]);
+	free(l->v);
+	l->v = NULL;
+}
+
+void
+config_report_done(struct config_report *r)
+{
+	lines_done(&r->errors);
+	lines_done(&r->warnings);
 }

@@ -1,30 +1,28 @@
 /*
- * The configuration on its way from the launcher, which may read the files, to the main
- * process: text that reads back to the same, and a report.
+ * The configuration on its way from the spawner, which may read the files, to the main
+ * process: text that reads back to the same, and what was found wrong.
  */
 #pragma once
 
 #include "config/load.h"
-#include "handler/launcher.h"
+#include "handler/spawner.h"
 
-/* For launcher_fork(); its arg is the struct config_source *, which must live as long. */
-extern const struct launcher_ops launch_config_ops;
+/* For spawner_fork(); its arg is the struct config_source *, which must live as long. */
+spawner_loader	launch_config_load;
 
-/*
- * Takes the launcher's answer, and closes its descriptors.  NULL: there are errors,
- * which are in the report.
- */
-struct config	*launch_config_take(const struct config_source *, struct launcher_loaded *,
+/* The configuration of the spawner's answer.  NULL: there are errors, which are in the report. */
+struct config	*launch_config_take(const struct config_source *, const struct spawner_loaded *,
 		    struct config_report *);
+/*
+ * Forks a spawner, which reads the configuration, and gives up this process' privileges, if it
+ * has some, before it reads anything.  Without a user for that it stays what it is, and the
+ * check of the configuration says whether rqd starts at all.  With privileged = false another
+ * spawner takes over, which is the ordinary user that this process is by then.
+ *
+ * The source must live as long as the spawner.  NULL: *cause says why, or the report.
+ */
+struct config	*launch_config_start(const struct config_source *, struct spawner **,
+		    struct config_report *, char **cause) MUSTCHECK;
 
 /* Logs it: errors are those of a reload. */
 void	launch_config_log(const struct config_report *);
-
-/*
- * From now on it opens what we may not: files that only root may read, and the log file
- * and the HTTP socket of this configuration, which must stay.  NULL: nobody does.
- */
-void	launch_config_borrow(struct launcher *, const struct config *);
-
-/* For launcher_attach(), of a daemon: logs it and exits. */
-void	launch_config_lost(void *);

@@ -1,9 +1,9 @@
 /*
  * From configuration text to struct config, whole or not at all; and back to text.
  *
- * Every error is reported, not just the first, each as a line
- * "FILE:LINE: what is wrong, the range, what to write instead".  Options from
- * the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
+ * All unknown names and wrong values are reported, and of each file the first error of syntax,
+ * each as a line "FILE:LINE: what is wrong, the range, what to write instead".  Options
+ * from the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
  * command, user, file) do not refuse the configuration unless strict.
  */
 #pragma once
@@ -12,8 +12,20 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "config/report.h"
 #include "policy/config.h"
+
+/* Lines without newlines; zero it to start. */
+struct lines {
+	char	**v;		/* owned, as each of them */
+	size_t	  n;
+};
+void	lines_add(struct lines *, char *);	/* takes it */
+
+/* The errors and warnings of a load; zero it to start.  Without errors, it has succeeded. */
+struct config_report {
+	struct lines	 errors, warnings;
+};
+void	config_report_done(struct config_report *);
 
 struct config_source {
 	const char		 *file;		/* NULL: none; defaults only */
@@ -25,11 +37,8 @@ struct config_source {
 	const char		 *user;		/* -u; NULL: none */
 	const char *const	 *command;	/* NULL-terminated */
 	bool			  strict;	/* -tt: warnings are errors */
-	/*
-	 * rqctl: does not look at commands, users and files.  Leaves out included files that
-	 * have errors, unless they may say where Redis is.
-	 */
-	bool			  client;
+	bool			  client;	/* rqctl: no look at commands, users, files */
+	int			  rows;		/* a file for load_rows(), unless client; 0: none */
 	/* Text of config_print(), read in place of file and queue; NULL: none. */
 	const char		 *text;
 	size_t			  text_len;
@@ -50,9 +59,6 @@ void	config_print(const struct config *, FILE *);
  * daemons of one fleet: name, log, http, and of redis all but database.
  */
 void	config_print_hash(struct config *);
-/* 16 hex digits of all that -T prints. */
-#define CONFIG_HASH_MAX	17
-void	config_print_whole_hash(const struct config *, char hash[CONFIG_HASH_MAX]);
 
 /* Whether both print the same. */
 bool	config_same_queue(const struct queue_config *, const struct queue_config *);

@@ -1,6 +1,6 @@
 /*
  * Checks the configuration against this machine: users, commands, folders, and the files
- * that rqd itself opens.
+ * that rqd itself opens.  The rows of the configuration (handler/rows.h) have its users.
  *
  * A thing that can never work is an error.  A thing that may yet come (a command, a user, a
  * file) is a warning.  rqctl does not look at this: the daemons may be on another machine.
@@ -8,81 +8,50 @@
 #include "config/draft.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/trust.h"
-#include "base/units.h"
-#include "handler/start_error.h"
 #include "handler/identity.h"
 #include "handler/privilege.h"
+#include "handler/rows.h"
+#include "handler/start_error.h"
 
-/* The process that runs handlers, and their user. */
+/* A user who opens a file or runs a handler. */
+struct user {
+	uid_t		 uid;
+	gid_t		 gid;
+	const gid_t	*groups;
+	size_t		 ngroups;
+};
+
+/* The process that runs handlers. */
 struct runner {
 	bool		 held;		/* this process has privileges */
 	bool		 privileged;	/* and rqd would keep them */
-	struct privilege_user main;	/* the main process'; valid while held */
-	uid_t		 uid;		/* of all handlers; valid unless privileged */
-	gid_t		 gid;
+	struct user	 own;		/* of the main process; unless privileged, of all */
+	struct rows	 rows;
 };
-
-/* If root gives up its privileges, the checks are for the user that it becomes. */
-static struct runner
-find_runner(const struct config *c)
-{
-	struct runner r = { .held = privilege_held() };
-
-	r.privileged = r.held && c->privileged;
-	if (r.held)
-		r.main = privilege_user();
-	r.uid = r.held ? r.main.uid : geteuid();
-	r.gid = r.held ? r.main.gid : getegid();
-	return r;
-}
 
 /*
  * Whether another user may execute (S_IXUSR) or write (S_IWUSR) the file; root asks for
  * that user.  It does not look at the folders on the way.
  */
 static bool
-may_use(const struct stat *st, const struct identity *id, mode_t owner_bit)
+may_use(const struct stat *st, const struct user *user, mode_t owner_bit)
 {
-	if (st->st_uid == id->runs_as)
+	if (st->st_uid == user->uid)
 		return (st->st_mode & owner_bit) != 0;
-	if (st->st_gid == id->gid || identity_has_group(id->groups, id->ngroups, st->st_gid))
+	if (st->st_gid == user->gid ||
+	    identity_has_group(user->groups, user->ngroups, st->st_gid))
 		return (st->st_mode & owner_bit >> 3) != 0;
 	return (st->st_mode & owner_bit >> 6) != 0;
 }
 
 /* -- who runs a queue's handlers ------------------------------------------------------ */
-
-static bool
-is_number(const char *text, int64_t *n)
-{
-	return units_parse_int(text, n) == 0 && *n >= 0 && *n < UINT32_MAX;
-}
-
-static bool
-is_user(const char *user, uid_t uid)
-{
-	const struct passwd *pw = getpwnam(user);
-	int64_t n;
-
-	return pw != NULL ? pw->pw_uid == uid : is_number(user, &n) && (uid_t)n == uid;
-}
-
-static bool
-is_group(const char *group, gid_t gid)
-{
-	const struct group *gr = getgrnam(group);
-	int64_t n;
-
-	return gr != NULL ? gr->gr_gid == gid : is_number(group, &n) && (gid_t)n == gid;
-}
 
 /* Reports what only root can do; name: of the user or group. */
 static void
@@ -91,19 +60,22 @@ only_root(struct draft *d, const struct draft_section *s, const struct runner *r
 {
 	if (r->held)
 		draft_error(d, s, option, "%s \"%s\": with privileged = false all handlers run as "
-		    "user \"%s\": leave it out, or set privileged = true", what, name,
-		    r->main.name);
+		    "user \"" PRIVILEGE_USER "\": leave it out, or set privileged = true", what,
+		    name);
 	else
 		draft_error(d, s, option, "%s \"%s\": %s", what, name, advice);
 }
 
-/* Without privileges handlers run as rqd's own user. */
+/* Without privileges handlers run as rqd's own user.  missing: what was not found, or 0. */
 static bool
-check_own_identity(struct draft *d, const struct draft_section *s, const struct runner *r)
+check_own_identity(struct draft *d, const struct draft_section *s, const struct runner *r,
+    const struct user *u, enum spawn_step missing)
 {
 	const char *user = s->queue->user, *group = s->queue->group;
-	bool user_ok = user[0] == '\0' || is_user(user, r->uid);
-	bool group_ok = group[0] == '\0' || is_group(group, r->gid);
+	bool user_ok = user[0] == '\0' || missing == STEP_GROUP ||
+	    (missing == STEP_NONE && u->uid == r->own.uid);
+	bool group_ok = group[0] == '\0' || missing == STEP_USER ||
+	    (missing == STEP_NONE && u->gid == r->own.gid);
 
 	if (!user_ok)
 		only_root(d, s, r, "user", "only root can run handlers as user", user,
@@ -116,17 +88,18 @@ check_own_identity(struct draft *d, const struct draft_section *s, const struct 
 
 /* As root every queue must name its user: a forgotten `user` must not run handlers as root. */
 static bool
-check_root_identity(struct draft *d, const struct draft_section *s, const struct runner *r)
+check_root_identity(struct draft *d, const struct draft_section *s, const struct runner *r,
+    const struct user *u)
 {
 	const char *user = s->queue->user;
 
 	if (!draft_is_sound(s, "user"))
 		return true;
-	if (user[0] == '\0' && s->at.line != 0 && !s->open)
+	if (user[0] == '\0' && s->at.line != 0)
 		return draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd "
 		    "runs as root: write user = \"NAME\", also if it is \"root\"", s->name);
 	/* The main process' own user could end it, or take its place. */
-	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid))
+	if (user[0] != '\0' && u->uid == r->own.uid)
 		return draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so "
 		    "no handler may: give handlers a user of their own", user);
 	return true;
@@ -135,7 +108,7 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 /* -- what a queue needs --------------------------------------------------------------- */
 
 static void
-check_command_file(struct draft *d, const struct draft_section *s, const struct identity *id)
+check_command_file(struct draft *d, const struct draft_section *s, const struct user *user)
 {
 	const char *path = s->queue->command[0];
 	const char *why = NULL;
@@ -148,9 +121,9 @@ check_command_file(struct draft *d, const struct draft_section *s, const struct 
 		why = strerror(errno);
 	else if (S_ISDIR(st.st_mode))
 		why = "is a directory";
-	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_use(&st, id, S_IXUSR))
+	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_use(&st, user, S_IXUSR))
 		why = "is not executable for the queue's user: chmod 755 it";
-	else
+	else if (geteuid() != 0)	/* root would read any file that a user has linked there */
 		why = first_line = start_error_first_line(path);
 	if (why != NULL)
 		draft_warn(d, s, "command", "command %s: %s", path, why);
@@ -172,44 +145,31 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 		    directory ? "not a" : "a");
 }
 
-/* The last look-up: queues in a row mostly have the same user. */
-struct lookup {
-	const char	*user, *group;	/* NULL: none yet */
-	struct identity	 id;
-	const char	*step;		/* of identity_find(); NULL: it was found */
-};
-
 static void
-find_identity(struct lookup *k, const struct queue_config *q, const struct runner *r)
-{
-	const char *user = q->user;
-
-	if (user[0] == '\0' && r->held && !r->privileged)
-		user = r->main.name;
-	if (k->user != NULL && strcmp(k->user, user) == 0 && strcmp(k->group, q->group) == 0)
-		return;
-	identity_done(&k->id);
-	*k = (struct lookup){ .user = user, .group = q->group };
-	if (identity_find(user, q->group, &k->id, &k->step) == 0)
-		k->step = NULL;
-}
-
-static void
-check_queue(struct draft *d, const struct draft_section *s, struct lookup *k,
-    const struct runner *r)
+check_queue(struct draft *d, const struct draft_section *s, const struct runner *r,
+    const struct spawn_row *row)
 {
 	const struct queue_config *q = s->queue;
+	/* Without a row nobody is named; who is named may be this process' user. */
+	struct user u = row == NULL ? r->own : (struct user){
+		row->uid != (uid_t)-1 ? row->uid : geteuid(),
+		row->gid != (gid_t)-1 ? row->gid : getegid(),
+		spawn_row_groups(row), row->ngroups };
+	enum spawn_step missing = row != NULL && row->error != 0 && row->step != STEP_ENV_FILE ?
+	    (enum spawn_step)row->step : STEP_NONE;
+	const char *what = missing == STEP_USER ? "user" : "group";
 
-	if (!config_consumes(q))
+	if (!config_consumes(q) || !(r->privileged ? check_root_identity(d, s, r, &u) :
+	    check_own_identity(d, s, r, &u, missing)))
 		return;
-	if (!(r->privileged ? check_root_identity(d, s, r) : check_own_identity(d, s, r)))
-		return;
-	find_identity(k, q, r);
-	if (k->step != NULL)
-		draft_warn(d, s, k->step, "there is no %s \"%s\"", k->step,
-		    strcmp(k->step, "user") == 0 ? q->user : q->group);
+	if (missing == STEP_NONE)
+		check_command_file(d, s, &u);
+	else if (row->error == ENOENT)
+		draft_warn(d, s, what, "there is no %s \"%s\"", what,
+		    missing == STEP_USER ? q->user : q->group);
 	else
-		check_command_file(d, s, &k->id);
+		draft_warn(d, s, what, "%s \"%s\" cannot be looked up: %s", what,
+		    missing == STEP_USER ? q->user : q->group, strerror(row->error));
 	check_file(d, draft_place(s, "directory"), "directory", q->directory, true);
 	check_file(d, draft_place(s, "env_file"), "env_file", q->env_file, false);
 }
@@ -220,118 +180,53 @@ check_queue(struct draft *d, const struct draft_section *s, struct lookup *k,
 static bool
 may_write(const char *path, const struct stat *st, const struct runner *r)
 {
-	struct identity id;
-	const char *step;
-	bool may;
-
 	if (!r->held || r->privileged)	/* root opens it for the main process */
 		return access(path, W_OK) == 0;
-	if (identity_find(r->main.name, "", &id, &step) == -1)
-		return true;
-	may = may_use(st, &id, S_IWUSR);
-	identity_done(&id);
 	errno = EACCES;
-	return may;
+	return may_use(st, &r->own, S_IWUSR);
 }
 
-#define LOG_FALLBACK	": until that is corrected rqd logs to stderr"
-
-/* A log that does not exist yet is created in its folder. */
+/*
+ * Warns of a log that the daemon will not be able to open or create.  Root does not open one
+ * in a folder that another user may change.
+ */
 static void
-check_log_folder(struct draft *d, const struct runner *r, const struct place *at)
+check_log(struct draft *d, const struct runner *r)
 {
-	const char *path = d->config->log.target;
-	size_t n = (size_t)(strrchr(path, '/') - path);
-	char *folder = xstrndup(path, n > 0 ? n : 1);
+	const char *path = d->config->log.target, *why = NULL;
+	const struct place *at = draft_global_place(d, SECTION_LOG, "target");
+	char *folder, *distrust = NULL;
 	struct stat st;
-	int error = 0;
+	bool exists;
 
-	if (stat(folder, &st) == -1)
-		error = errno;
+	if (path[0] != '/')
+		return;
+	exists = lstat(path, &st) == 0;
+	folder = strrchr(path, '/') == path ? xstrdup("/") :
+	    xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	if (exists)
+		why = S_ISLNK(st.st_mode) ? "is a symbolic link, which is not followed" :
+		    S_ISDIR(st.st_mode) ? "is a directory, not a file" :
+		    !may_write(path, &st, r) ? "cannot be written by rqd" : NULL;
+	else if (stat(folder, &st) == -1)
+		why = strerror(errno);
 	else if (!S_ISDIR(st.st_mode))
-		error = ENOTDIR;
-	if (error != 0)
-		finding_warn(&d->findings, at, "target %s: its folder %s: %s" LOG_FALLBACK, path,
-		    folder, strerror(error));
+		why = strerror(ENOTDIR);
 	else if (!may_write(folder, &st, r))
-		finding_warn(&d->findings, at, "target %s: rqd cannot write to its folder %s: %s"
-		    LOG_FALLBACK, path, folder, strerror(errno));
+		why = strerror(errno);
+	if (why != NULL)
+		finding_warn(&d->findings, at, "target %s%s%s%s%s: until that is corrected rqd "
+		    "logs to stderr", path, exists ? " " : ": its folder ", exists ? "" : folder,
+		    exists ? "" : ": ", why);
+	if (r->held && trust_folders(path, r->own.uid, &distrust) == -1 && errno == EPERM)
+		finding_warn(&d->findings, at, "target %s: %s, so others could replace the "
+		    "file: use a folder of " PRIVILEGE_USER "'s, such as /var/log/rqd", path,
+		    distrust);
+	free(distrust);
 	free(folder);
 }
 
-/* Warns if the daemon cannot open the file, since it logs to stderr then. */
-static void
-check_log_writable(struct draft *d, const struct runner *r, const struct place *at)
-{
-	const char *path = d->config->log.target;
-	const char *why = NULL;
-	struct stat st;
-
-	if (lstat(path, &st) == -1)
-		check_log_folder(d, r, at);
-	else if (S_ISLNK(st.st_mode))
-		why = "is a symbolic link, which is not followed";
-	else if (S_ISDIR(st.st_mode))
-		why = "is a directory, not a file";
-	else if (!may_write(path, &st, r))
-		why = "cannot be written by rqd";
-	if (why != NULL)
-		finding_warn(&d->findings, at, "target %s %s" LOG_FALLBACK, path, why);
-}
-
-/* Without a launcher the main process itself must be able to write the log. */
-static bool
-check_log_owner(struct draft *d, const struct runner *r, const struct place *at)
-{
-	const char *path = d->config->log.target;
-	struct stat st;
-
-	if (!r->held || r->privileged || lstat(path, &st) == -1 || st.st_uid == r->main.uid)
-		return true;
-	return finding_warn(&d->findings, at, "target %s does not belong to %s, which writes it: "
-	    "chown %s %s", path, r->main.name, r->main.name, path);
-}
-
-/* Root does not open a log in a folder that another user may change. */
-static void
-check_log_file(struct draft *d, const struct runner *r)
-{
-	const char *path = d->config->log.target;
-	const struct place *at = draft_global_place(d, SECTION_LOG, "target");
-	char *why = NULL;
-
-	if (path[0] != '/' || !check_log_owner(d, r, at))
-		return;
-	check_log_writable(d, r, at);
-	if (r->held && trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
-		finding_warn(&d->findings, at, "target %s: %s, so others could replace the "
-		    "file: use a folder of %s's, such as /var/log/rqd", path, why, r->main.name);
-	free(why);
-}
-
 /* -- files of section redis ------------------------------------------------------------- */
-
-/*
- * The launcher opens these files for the main process.  It follows no path that another
- * user can change, because that user could then read any file.
- */
-static void
-check_trust(struct draft *d, const struct runner *r, const struct place *at,
-    const char *option, const char *path)
-{
-	char *why = NULL;
-
-	if (path[0] == '\0' || !r->privileged)
-		return;
-	if (trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
-		finding_warn(&d->findings, at,
-		    "%s %s: %s, so root does not open it for rqd: put it "
-		    "into a folder that only root may write to, such as /etc", option, path, why);
-	else if (why == NULL && trust_file(path, r->main.uid, &why) == -1 && errno == EPERM)
-		finding_warn(&d->findings, at, "%s: %s: chown root %s; chmod go-w %s", option, why,
-		    path, path);
-	free(why);
-}
 
 static void
 check_redis(struct draft *d, const struct runner *r)
@@ -342,13 +237,31 @@ check_redis(struct draft *d, const struct runner *r)
 		{ "sentinel_password_file", o->sentinel_password_file }, { "tls_ca", o->tls_ca },
 		{ "tls_cert", o->tls_cert }, { "tls_key", o->tls_key },
 	};
+	const char *option, *path;
 	const struct place *at;
 	struct stat st;
+	char *why;
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		at = draft_global_place(d, SECTION_REDIS, files[i].option);
-		check_file(d, at, files[i].option, files[i].path, false);
-		check_trust(d, r, at, files[i].option, files[i].path);
+		option = files[i].option;
+		path = files[i].path;
+		at = draft_global_place(d, SECTION_REDIS, option);
+		check_file(d, at, option, path, false);
+		if (path[0] == '\0' || !r->privileged)
+			continue;
+		/*
+		 * Root opens it for the main process, but follows no path that another user can
+		 * change, because that user could then read any file.
+		 */
+		why = NULL;
+		if (trust_folders(path, r->own.uid, &why) == -1 && errno == EPERM)
+			finding_warn(&d->findings, at, "%s %s: %s, so root does not open it for "
+			    "rqd: put it into a folder that only root may write to, such as /etc",
+			    option, path, why);
+		else if (why == NULL && trust_file(path, r->own.uid, &why) == -1 && errno == EPERM)
+			finding_warn(&d->findings, at, "%s: %s: chown root %s; chmod go-w %s",
+			    option, why, path, path);
+		free(why);
 	}
 	if (o->password_file[0] != '\0' && stat(o->password_file, &st) == 0 &&
 	    (st.st_mode & S_IROTH) != 0)
@@ -360,12 +273,35 @@ check_redis(struct draft *d, const struct runner *r)
 void
 machine_check(struct draft *d)
 {
-	struct runner r = find_runner(d->config);
-	struct lookup k = { .user = NULL };
+	const struct config_source *source = d->source;
+	const struct place at = { source->file != NULL ? source->file : "-q", 0 };
+	struct runner r = { .held = privilege_held(), .own = { geteuid(), getegid(), NULL, 0 } };
+	unsigned generation;
+	int file;
 
-	check_log_file(d, &r);
+	/*
+	 * If root gives up its privileges, the checks are for the user that it becomes.  Where
+	 * that user is missing, only `rqd -q` without -u goes on, as root: its handlers are root's.
+	 */
+	if (r.held && !privilege_user(&r.own.uid, &r.own.gid)) {
+		if (source->queue == NULL || source->user != NULL) {
+			finding_error(&d->findings, &at, "there is no user \"_rqd\", which "
+			    "talks to Redis where root starts rqd: useradd --system --shell "
+			    "/usr/sbin/nologin _rqd");
+			return;
+		}
+		r.held = false;
+	}
+	r.privileged = r.held && d->config->privileged;
+	check_log(d, &r);
 	check_redis(d, &r);
-	for (size_t i = 0; i < d->queues.n; i++)
-		check_queue(d, &d->queues.list[i], &k, &r);
-	identity_done(&k.id);
+	file = source->rows != 0 ? source->rows : memfd_create("rqd-rows", MFD_CLOEXEC);
+	load_rows(d->config, file, NULL, NULL);
+	generation = rows_add(&r.rows, file, -1);
+	for (uint32_t i = 0; i < d->queues.n; i++)
+		check_queue(d, &d->queues.list[i], &r, rows_find(&r.rows, generation, i));
+	rows_retire(&r.rows, generation);
+	free(r.rows.list);
+	if (source->rows == 0)
+		(void)close(file);
 }

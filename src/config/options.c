@@ -49,7 +49,7 @@ static option_check_fn check_cluster, check_command, check_cron, check_env, chec
 	check_key, check_listen, check_name, check_output, check_path, check_rate, check_root,
 	check_sentinels, check_servers, check_target, check_timezone, check_tls, check_word;
 
-static const struct option options[] = {
+const struct option option_table[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
 	    .help = "the name of this daemon; empty: the host name"),
 	GLOBAL(max_handlers, INT, "16", .min = 1, .max = 10000,
@@ -105,6 +105,8 @@ static const struct option options[] = {
 
 	HTTP(listen, STRING, "", .check = check_listen,
 	    .help = "address of the HTTP listener; empty: off"),
+	HTTP(details, BOOL, "false",
+	    .help = "over TCP, too, the listener shows ids, errors and progress of messages"),
 
 	/* Where messages come from. */
 	QUEUE(kind, CHOICE, "ack", .choices = kind_names,
@@ -176,7 +178,7 @@ static const struct option options[] = {
 	    .help = "CPU time per process, in whole seconds"),
 	QUEUE(limit_fsize, LIMIT_SIZE, "inherit", .max = 1024 * TIB,
 	    .help = "size of each file that it writes"),
-	QUEUE(limit_nproc, LIMIT, "inherit", .min = 1, .max = 1 << 30,
+	QUEUE(limit_nproc, LIMIT, "4096", .min = 1, .max = 1 << 30,
 	    .help = "processes of its user, all programs together"),
 	QUEUE(limit_core, LIMIT_SIZE, "inherit", .max = 1024 * TIB,
 	    .help = "size of core dumps"),
@@ -225,7 +227,7 @@ static const struct option options[] = {
 	QUEUE(backoff_max, DURATION, "1h", .max = 30 * DAY, .trait = TRAIT_LEASES,
 	    .help = "longest delay before a retry"),
 	QUEUE(max_crashes, INT, "3", .max = MILLION, .trait = TRAIT_LEASES,
-	    .help = "expired leases after which a message is a dead letter"),
+	    .help = "expired leases; one more makes a dead letter"),
 	QUEUE(dead_status, STATUSES, "65", .min = 1, .max = 255, .trait = TRAIT_LEASES,
 	    .help = "exit statuses that make the message a dead letter at once"),
 	QUEUE(suspend_after, INT, "20", .max = MILLION,
@@ -246,8 +248,9 @@ static const struct option options[] = {
 	    .help = "the timezone for cron"),
 	SCHEDULE(catch_up, BOOL, "false",
 	    .help = "true: make up for the last run that was missed"),
+	{ .name = NULL }
 };
-_Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
+_Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,
     "notifications must match enum notifications");
 _Static_assert(ARRAY_LEN(framings) == FRAMING_RAW + 2, "framings must match enum framing");
@@ -265,27 +268,27 @@ static const struct {
 	[SECTION_HTTP] = { "http", "in http { }" },
 	[SECTION_QUEUE] = { "queue", "in queue \"NAME\" { } or defaults { }" },
 	[SECTION_SCHEDULE] = { "schedule", "in schedule \"NAME\" { }" },
+	[SECTION_DEFAULTS] = { "defaults", "" },
 };
-
-const struct option *
-option_next(const struct option *o)
-{
-	if (o == NULL)
-		return &options[0];
-	return o + 1 < options + ARRAY_LEN(options) ? o + 1 : NULL;
-}
 
 size_t
 option_index(const struct option *o)
 {
-	return (size_t)(o - options);
+	return (size_t)(o - option_table);
+}
+
+bool
+option_belongs(const struct option *o, enum section section)
+{
+	return o->section == section || (section == SECTION_DEFAULTS &&
+	    o->section == SECTION_QUEUE && (o->flags & OPTION_OWN) == 0);
 }
 
 const struct option *
 option_find(enum section section, const char *name)
 {
 	EACH_OPTION(o) {
-		if (o->section == section && strcmp(o->name, name) == 0)
+		if (option_belongs(o, section) && strcmp(o->name, name) == 0)
 			return o;
 	}
 	return NULL;
@@ -318,16 +321,33 @@ section_has_title(enum section section)
 	return section == SECTION_QUEUE || section == SECTION_SCHEDULE;
 }
 
-bool
-section_find(const char *name, enum section *ret)
+enum section
+section_find(const char *name)
 {
-	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++) {
-		if (strcmp(sections[s].name, name) == 0) {
-			*ret = s;
-			return true;
-		}
-	}
-	return false;
+	enum section s = SECTION_REDIS;
+
+	while (s < SECTION_MAX && strcmp(sections[s].name, name) != 0)
+		s++;
+	return s;
+}
+
+/* "unknown option NAME; did you mean OTHER?" */
+static char *
+unknown(const char *what, const struct nearest *near)
+{
+	return xasprintf("%s \"%.60s\"%s%s%s", what, near->typed,
+	    near->best != NULL ? "; did you mean " : "", near->best != NULL ? near->best : "",
+	    near->best != NULL ? "?" : "");
+}
+
+char *
+section_unknown(const char *name)
+{
+	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
+
+	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++)
+		util_nearest(&near, sections[s].name);
+	return unknown("unknown section", &near);
 }
 
 char *
@@ -335,31 +355,18 @@ option_unknown(enum section section, const char *name)
 {
 	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
 
-	for (enum section s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
-		if (option_find(s, name) != NULL)
-			return xasprintf("%s does not belong here: it stands %s", name,
-			    sections[s].place);
-	}
 	EACH_OPTION(o) {
-		if (o->section == section)
+		if (strcmp(o->name, name) == 0)
+			return xasprintf("%s does not belong here: it stands %s", name,
+			    (o->flags & OPTION_OWN) != 0 ? "in queue \"NAME\" { } only" :
+			    sections[o->section].place);
+		if (option_belongs(o, section))
 			util_nearest(&near, o->name);
 	}
-	if (near.best != NULL)
-		return xasprintf("unknown option \"%.60s\"; did you mean %s?", name, near.best);
-	return xasprintf("unknown option \"%.60s\"", name);
+	return unknown("unknown option", &near);
 }
 
 /* -- checks of values ------------------------------------------------------------ */
-
-static bool
-has_control(const char *s)
-{
-	for (; *s != '\0'; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return true;
-	}
-	return false;
-}
 
 /* Text that heartbeats, logs and metrics show: no control characters. */
 static int
@@ -373,8 +380,10 @@ check_text(const char *s, char **cause)
 static int
 check_word(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 {
-	if (has_control(value))
-		return util_cause(cause, "\"%.60s\" has control characters", value);
+	for (const char *p = value; *p != '\0'; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return util_cause(cause, "\"%.60s\" has control characters", value);
+	}
 	return 0;
 }
 
@@ -431,24 +440,15 @@ check_command(const char *value, size_t i, size_t n, char **cause)
 	    value[0] == '\0' ? "command" : value, n > 1 ? ", ..." : "");
 }
 
-static bool
-is_variable_name(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '_' || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z'))
-			continue;
-		if (i == 0 || s[i] < '0' || s[i] > '9')
-			return false;
-	}
-	return len > 0;
-}
+#define NAME_CHARS	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 static int
 check_env(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 {
 	size_t len = strcspn(value, "=");
 
-	if (value[len] == '\0' || !is_variable_name(value, len))
+	if (value[len] == '\0' || len == 0 || strspn(value, NAME_CHARS) != len ||
+	    (value[0] >= '0' && value[0] <= '9'))
 		return util_cause(cause, "\"%.60s\" in env: write \"NAME=value\"", value);
 	if (strncmp(value, "RQD_", 4) == 0)
 		return util_cause(cause,
@@ -557,6 +557,6 @@ check_tls(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 	    strcasecmp(value, "on") != 0)
 		return 0;
 	return util_cause(cause, "tls: this rqd was built without TLS (its hiredis has none): "
-	    "use a tunnel such as stunnel(8), or a build with hiredis_ssl");
+	    "use a tunnel (socat or stunnel), or a build with hiredis_ssl");
 #endif
 }

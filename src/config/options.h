@@ -11,10 +11,10 @@
 #include "base/util.h"
 #include "policy/config.h"
 
-/* Where options stand.  defaults { } holds those of SECTION_QUEUE. */
+/* Where options stand.  SECTION_DEFAULTS has no rows: it takes options of SECTION_QUEUE. */
 enum section {
 	SECTION_GLOBAL, SECTION_REDIS, SECTION_LOG, SECTION_HTTP, SECTION_QUEUE,
-	SECTION_SCHEDULE,
+	SECTION_SCHEDULE, SECTION_DEFAULTS,
 	SECTION_MAX
 };
 
@@ -70,24 +70,24 @@ struct option {
 
 #define OPTIONS_MAX	96		/* more than there are rows */
 
-/* All rows in order of the table: option_next(NULL) is the first, NULL the end. */
-const struct option *option_next(const struct option *);
-#define EACH_OPTION(o) \
-	for (const struct option *o = option_next(NULL); o != NULL; o = option_next(o))
+extern const struct option option_table[];	/* ends with a NULL name */
+#define EACH_OPTION(o) for (const struct option *o = option_table; o->name != NULL; o++)
 size_t		 option_index(const struct option *);	/* < OPTIONS_MAX */
+bool		 option_belongs(const struct option *, enum section);
 const struct option *option_find(enum section, const char *name);	/* NULL: none */
 bool		 option_is_list(const struct option *);
 bool		 option_applies(const struct option *, const struct queue_config *);
 
 const char	*section_name(enum section);		/* "" for SECTION_GLOBAL */
 bool		 section_has_title(enum section);	/* there may be many of them */
-bool		 section_find(const char *name, enum section *);
+enum section	 section_find(const char *name);	/* SECTION_MAX: there is none */
 
 /*
- * The error for a name that option_find() does not know in this section: a sentence that
- * the caller frees.
+ * The error for a name that option_find() does not know in this section, or section_find()
+ * at all: a sentence that the caller frees.
  */
 char		*option_unknown(enum section, const char *name);
+char		*section_unknown(const char *name);
 
 /*
  * Converts, checks, and stores in base: the struct config, or for

@@ -125,16 +125,6 @@ config_print_hash(struct config *c)
 	buf_done(&all);
 }
 
-void
-config_print_whole_hash(const struct config *c, char hash[CONFIG_HASH_MAX])
-{
-	struct buf b = BUF_INIT;
-
-	print_all(c, &b);
-	snprintf(hash, CONFIG_HASH_MAX, "%016" PRIx64, hash_of(&b));
-	buf_done(&b);
-}
-
 static bool
 same(struct buf *a, struct buf *b)
 {

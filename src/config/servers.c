@@ -45,111 +45,56 @@ is_override(const struct setting *s)
 
 /* -- the short forms ------------------------------------------------------------------ */
 
-static struct setting *
-add(struct draft *d, const char *option, const struct setting *like)
+/* Gives the option the parts of a text, which commas separate. */
+static void
+set_parts(struct draft *d, const char *option, const struct setting *server, const char *text)
 {
 	struct setting **slot = given(d, option);
+	char *copy, *rest, *part;
 
-	if (*slot == NULL || (is_override(like) && !is_override(*slot)))
-		return *slot = draft_setting_new(d, option_find(SECTION_REDIS, option), &like->at);
-	finding_error(&d->findings, &like->at, "server gives the %s, and so does %s: "
-	    "remove one", strcmp(option, "cluster") == 0 ? "cluster" : "Sentinels", option);
-	return NULL;
-}
-
-static int
-malformed(struct draft *d, const struct setting *server, const char *form)
-{
-	finding_error(&d->findings, &server->at, "\"%s\": write %s", server->values[0], form);
-	return -1;
-}
-
-/* Adds the parts of "HOST:PORT,HOST:PORT". */
-static void
-add_hosts(struct setting *s, const char *text, int line)
-{
-	char *copy = xstrdup(text), *rest = copy, *host;
-
-	while ((host = strsep(&rest, ",")) != NULL)
-		setting_add(s, host, line);
+	if (*slot != NULL && (!is_override(server) || is_override(*slot))) {
+		finding_error(&d->findings, &server->at, "server gives the %s, and so does %s: "
+		    "remove one", strcmp(option, "cluster") == 0 ? "cluster" : "Sentinels", option);
+		return;
+	}
+	*slot = draft_setting_new(d, option_find(SECTION_REDIS, option), &server->at);
+	copy = rest = xstrdup(text);
+	while ((part = strsep(&rest, ",")) != NULL)
+		setting_add(*slot, part, server->lines[0]);
 	free(copy);
-}
-
-/* Turns sentinel:// into the two options; -1: reported. */
-static int
-take_sentinels(struct draft *d, struct setting *server, const char *text)
-{
-	const char *at = strrchr(text, '@');
-	struct setting *sentinel, *master;
-	char *name;
-
-	if (at == NULL || at == text || at[1] == '\0')
-		return malformed(d, server, SENTINEL "MASTER@HOST:PORT,HOST:PORT");
-	if ((sentinel = add(d, "sentinel", server)) == NULL ||
-	    (master = add(d, "master", server)) == NULL)
-		return -1;
-	name = xstrndup(text, (size_t)(at - text));
-	setting_add(master, name, server->lines[0]);
-	add_hosts(sentinel, at + 1, server->lines[0]);
-	free(name);
-	return 0;
-}
-
-static int
-take_cluster(struct draft *d, struct setting *server, const char *text)
-{
-	struct setting *cluster;
-
-	if (text[0] == '\0')
-		return malformed(d, server, CLUSTER "HOST:PORT,HOST:PORT");
-	if ((cluster = add(d, "cluster", server)) == NULL)
-		return -1;
-	add_hosts(cluster, text, server->lines[0]);
-	return 0;
 }
 
 /* Turns a short form into options; -1: reported. */
 static int
 take_short_form(struct draft *d)
 {
-	struct setting *server = *given(d, "server");
-	const char *text = server != NULL && server->n == 1 ? server->values[0] : "";
+	const struct setting *server = *given(d, "server");
+	const char *text = server != NULL && server->n == 1 ? server->values[0] : "", *at;
+	bool sentinels = strncmp(text, SENTINEL, strlen(SENTINEL)) == 0;
+	size_t errors = d->findings.nerrors;
+	char *master;
 
-	if (strncmp(text, SENTINEL, strlen(SENTINEL)) == 0) {
-		*given(d, "server") = NULL;
-		return take_sentinels(d, server, text + strlen(SENTINEL));
+	if (!sentinels && strncmp(text, CLUSTER, strlen(CLUSTER)) != 0)
+		return 0;
+	*given(d, "server") = NULL;
+	text += strlen(sentinels ? SENTINEL : CLUSTER);
+	at = strrchr(text, '@');
+	if (sentinels ? at == NULL || at == text || at[1] == '\0' : text[0] == '\0') {
+		finding_error(&d->findings, &server->at, "\"%s\": write %s", server->values[0],
+		    sentinels ? SENTINEL "MASTER@HOST:PORT,HOST:PORT" :
+		    CLUSTER "HOST:PORT,HOST:PORT");
+	} else if (sentinels) {
+		master = xstrndup(text, (size_t)(at - text));
+		set_parts(d, "sentinel", server, at + 1);
+		set_parts(d, "master", server, master);
+		free(master);
+	} else {
+		set_parts(d, "cluster", server, text);
 	}
-	if (strncmp(text, CLUSTER, strlen(CLUSTER)) == 0) {
-		*given(d, "server") = NULL;
-		return take_cluster(d, server, text + strlen(CLUSTER));
-	}
-	return 0;
+	return d->findings.nerrors > errors ? -1 : 0;
 }
 
 /* -- one of the forms -------------------------------------------------------------------- */
-
-static void
-drop(struct draft *d, enum form form)
-{
-	*given(d, forms[form]) = NULL;
-	if (form == FORM_SENTINEL)
-		*given(d, "master") = NULL;
-}
-
-/* A form of the command line replaces those of files. */
-static void
-replace(struct draft *d)
-{
-	bool override = false;
-	enum form i;
-
-	for (i = 0; i < FORMS; i++)
-		if (has_value(*given(d, forms[i])))
-			override |= is_override(*given(d, forms[i]));
-	for (i = 0; override && i < FORMS; i++)
-		if (has_value(*given(d, forms[i])) && !is_override(*given(d, forms[i])))
-			drop(d, i);
-}
 
 /* Reports the later one of two forms that exclude each other. */
 static void
@@ -167,9 +112,20 @@ exclude(struct draft *d, enum form x, enum form y)
 static void
 choose(struct draft *d)
 {
+	bool override = false;
 	enum form i, k;
 
-	replace(d);
+	/* A form of the command line replaces those of files. */
+	for (i = 0; i < FORMS; i++)
+		if (has_value(*given(d, forms[i])))
+			override |= is_override(*given(d, forms[i]));
+	for (i = 0; override && i < FORMS; i++) {
+		if (!has_value(*given(d, forms[i])) || is_override(*given(d, forms[i])))
+			continue;
+		*given(d, forms[i]) = NULL;
+		if (i == FORM_SENTINEL)
+			*given(d, "master") = NULL;
+	}
 	for (i = 0; i < FORMS; i++)
 		for (k = i + 1; k < FORMS; k++)
 			if (has_value(*given(d, forms[i])) && has_value(*given(d, forms[k])))
@@ -210,14 +166,6 @@ servers_choose(struct draft *d)
 
 /* -- the result ------------------------------------------------------------------------ */
 
-/* [v6], or a name or address, without a port. */
-static bool
-lacks_port(const char *server)
-{
-	return server[0] == '[' ? server[strlen(server) - 1] == ']' :
-	    strchr(server, ':') == NULL;
-}
-
 /* Adds the missing ports, and appends all addresses, separated by commas. */
 static void
 finish_list(char **list, int port, struct buf *b)
@@ -225,7 +173,8 @@ finish_list(char **list, int port, struct buf *b)
 	char *whole, **s;
 
 	for (s = list; *s != NULL; s++) {
-		if (lacks_port(*s)) {
+		/* [v6], or a name or address, without a port. */
+		if ((*s)[0] == '[' ? (*s)[strlen(*s) - 1] == ']' : strchr(*s, ':') == NULL) {
 			whole = xasprintf("%s:%d", *s, port);
 			free(*s);
 			*s = whole;

@@ -127,30 +127,9 @@ parse_bool(const struct option *o, const char *value, int64_t *ret, char **cause
 }
 
 static int
-parse_octal(const struct option *o, const char *value, int64_t *ret, char **cause)
-{
-	*ret = value[0] == '\0' ? -1 : strtol(value, NULL, 8);
-	if (strspn(value, "01234567") == strlen(value) && strlen(value) <= 4 && *ret <= o->max)
-		return 0;
-	return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to 0777: "
-	    "write \"027\"", SHOWN, value, o->name);
-}
-
-/* The choices: "a" or "b". */
-static char *
-choices_text(const struct option *o)
-{
-	struct buf b = BUF_INIT;
-
-	for (size_t i = 0; o->choices[i] != NULL; i++)
-		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
-	return buf_steal(&b);
-}
-
-static int
 parse_choice(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
-	char *list;
+	struct buf list = BUF_INIT;
 
 	/* syslog and many others call it "warning". */
 	if (strcmp(o->name, "level") == 0 && strcmp(value, "warning") == 0)
@@ -158,13 +137,14 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 	for (size_t i = 0; o->choices[i] != NULL; i++) {
 		if (strcmp(o->choices[i], value) == 0) {
 			*ret = (int64_t)i;
+			buf_done(&list);
 			return 0;
 		}
+		buf_printf(&list, "%s\"%s\"", list.len > 0 ? " or " : "", o->choices[i]);
 	}
-	list = choices_text(o);
 	(void)util_cause(cause, "%s \"%.*s\" is unknown: write %s", o->name, SHOWN, value,
-	    list);
-	free(list);
+	    buf_str(&list));
+	buf_done(&list);
 	return -1;
 }
 
@@ -173,10 +153,16 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 {
 	if (o->type == OPTION_BOOL)
 		return parse_bool(o, value, ret, cause);
-	if (o->type == OPTION_OCTAL)
-		return parse_octal(o, value, ret, cause);
 	if (o->type == OPTION_CHOICE)
 		return parse_choice(o, value, ret, cause);
+	if (o->type == OPTION_OCTAL) {
+		*ret = value[0] == '\0' ? -1 : strtol(value, NULL, 8);
+		if (strspn(value, "01234567") == strlen(value) && strlen(value) <= 4 &&
+		    *ret <= o->max)
+			return 0;
+		return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to "
+		    "0777: write \"027\"", SHOWN, value, o->name);
+	}
 	if (!IN(o, LIMITS) || strcmp(value, INHERIT) != 0)
 		return parse_number(o, value, ret, cause);
 	*ret = -1;
@@ -192,9 +178,7 @@ store_strings(void *at, char *const *values, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		new[i] = xstrdup(values[i]);
-	for (size_t i = 0; *list != NULL && (*list)[i] != NULL; i++)
-		free((*list)[i]);
-	free(*list);
+	util_free_list(*list);
 	*list = new;
 }
 
@@ -218,47 +202,22 @@ set_statuses(const struct option *o, bool *at, char *const *values, size_t n,
 	return 0;
 }
 
-/* Scalars are a bool, an int or 64 bits. */
-static void
-store_scalar(const struct option *o, void *at, int64_t n)
-{
-	if (o->type == OPTION_BOOL)
-		*(bool *)at = n != 0;
-	else if (IN(o, INTS))
-		*(int *)at = (int)n;
-	else
-		*(int64_t *)at = n;
-}
-
-static int64_t
-load_scalar(const struct option *o, const void *at)
-{
-	if (o->type == OPTION_BOOL)
-		return *(const bool *)at;
-	return IN(o, INTS) ? *(const int *)at : *(const int64_t *)at;
-}
-
 _Static_assert(sizeof(enum kind) == sizeof(int), "OPTION_CHOICE stores an int");
 _Static_assert(sizeof(usec_t) == sizeof(int64_t), "OPTION_DURATION stores an int64_t");
 _Static_assert(CONFIG_LIMIT_INHERIT == (uint64_t)-1, "a limit of -1 is \"inherit\"");
-
-static void *
-member(const struct option *o, void *base)
-{
-	return (char *)base + o->offset;
-}
 
 int
 option_set(const struct option *o, void *base, char *const *values, size_t n,
     size_t *bad, char **cause)
 {
+	void *at = (char *)base + o->offset;
 	int64_t number;
 
 	*bad = 0;
 	if (n != 1 && !option_is_list(o))
 		return util_cause(cause, "%s takes one value", o->name);
 	if (o->type == OPTION_STATUSES)
-		return set_statuses(o, member(o, base), values, n, bad, cause);
+		return set_statuses(o, at, values, n, bad, cause);
 	if (n == 0 && o->missing != NULL)
 		return util_cause(cause, "%s", o->missing);
 	for (; o->check != NULL && *bad < n; (*bad)++) {
@@ -267,16 +226,22 @@ option_set(const struct option *o, void *base, char *const *values, size_t n,
 	}
 	*bad = 0;
 	if (o->type == OPTION_STRINGS) {
-		store_strings(member(o, base), values, n);
+		store_strings(at, values, n);
 		return 0;
 	}
 	if (o->type == OPTION_STRING) {
-		xreplace(member(o, base), values[0]);
+		xreplace(at, values[0]);
 		return 0;
 	}
 	if (parse_scalar(o, values[0], &number, cause) == -1)
 		return -1;
-	store_scalar(o, member(o, base), number);
+	/* Scalars are a bool, an int or 64 bits. */
+	if (o->type == OPTION_BOOL)
+		*(bool *)at = number != 0;
+	else if (IN(o, INTS))
+		*(int *)at = (int)number;
+	else
+		*(int64_t *)at = number;
 	return 0;
 }
 
@@ -288,7 +253,7 @@ option_set_default(const struct option *o, void *base)
 	size_t bad, n = option_is_list(o) && o->def[0] == '\0' ? 0 : 1;
 
 	if (o->type == OPTION_STRINGS)
-		store_strings(member(o, base), values, n);
+		store_strings((char *)base + o->offset, values, n);
 	else if (option_set(o, base, values, n, &bad, &cause) == -1)
 		fatalx("default of %s: %s", o->name, cause);
 	free(values[0]);
@@ -319,31 +284,24 @@ option_print_string(const char *s, struct buf *b)
 }
 
 static void
-print_strings(const struct option *o, char *const *list, struct buf *b)
+print_list(const struct option *o, const void *at, struct buf *b)
 {
+	char *const *list = o->type == OPTION_STRINGS ? *(char *const *const *)at : NULL;
+	const char *comma = "";
+
 	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL && list[1] == NULL) {
 		option_print_string(list[0], b);
 		return;
 	}
 	buf_addc(b, '{');
-	for (size_t i = 0; list[i] != NULL; i++) {
-		if (i > 0)
-			buf_puts(b, ", ");
-		option_print_string(list[i], b);
-	}
-	buf_addc(b, '}');
-}
-
-static void
-print_statuses(const bool *set, struct buf *b)
-{
-	const char *comma = "";
-
-	buf_addc(b, '{');
-	for (int i = 0; i < 256; i++) {
-		if (!set[i])
+	for (size_t i = 0; list != NULL ? list[i] != NULL : i < 256; i++) {
+		if (list == NULL && !((const bool *)at)[i])
 			continue;
-		buf_printf(b, "%s%d", comma, i);
+		buf_puts(b, comma);
+		if (list != NULL)
+			option_print_string(list[i], b);
+		else
+			buf_printf(b, "%zu", i);
 		comma = ", ";
 	}
 	buf_addc(b, '}');
@@ -375,10 +333,9 @@ option_print(const struct option *o, const void *base, struct buf *b)
 
 	if (o->type == OPTION_STRING)
 		option_print_string(*(char *const *)at, b);
-	else if (o->type == OPTION_STRINGS)
-		print_strings(o, *(char *const *const *)at, b);
-	else if (o->type == OPTION_STATUSES)
-		print_statuses(at, b);
+	else if (option_is_list(o))
+		print_list(o, at, b);
 	else
-		print_scalar(o, load_scalar(o, at), b);
+		print_scalar(o, o->type == OPTION_BOOL ? *(const bool *)at : IN(o, INTS) ?
+		    *(const int *)at : *(const int64_t *)at, b);
 }

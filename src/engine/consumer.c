@@ -5,11 +5,17 @@
  * turn consumer_update() decides whether the queue watches for work, whether the consumer
  * competes for slots, and whether a drain is over.  Besides it, only a grant begins a fetch.
  *
- * After a reload, deliveries stay with the handler that began them (handler_set.h).
+ * After a reload, deliveries stay with the handler that began them: new messages go to the last
+ * handler, and the others close when they have finished.
  *
- * The collector (collector.h) has the slots that no run has taken, and the messages
- * that wait for a batch or a slot.  A fetch asks for as many messages as there are slots, so
- * without batches a message enters it only if a reload came between fetch and delivery.
+ * A fetch asks for as many messages as there are slots.  So only messages of batches wait for
+ * a run, and those for which a reload has come between fetch and delivery.  They are in two
+ * piles: a message that has failed before (an attempt, or a crash) gets a run of its own, so that
+ * it cannot make others fail twice.  While the queue is suspended, every message does.
+ *
+ * A batch that is not full keeps one slot while it waits.  Its messages may come by several
+ * fetches.  When batch_wait is over, it begins at the end of a turn without a fetch, because only
+ * then the queue has said that it has no more.
  */
 #include "engine/consumer.h"
 
@@ -17,14 +23,52 @@
 
 #include "base/list.h"
 #include "base/util.h"
-#include "engine/collector.h"
 #include "engine/event_log.h"
-#include "engine/handler_set.h"
-#include "engine/inflight.h"
 #include "engine/suspension.h"
-#include "engine/tally.h"
+#include "loop/timer.h"
 
 #define LINGERS_AFTER	(10 * SEC)	/* then a run without messages is reported */
+#define SLOT_WAIT	SEC		/* a message waits no longer for a slot */
+#define FETCH_WAIT	(100 * MSEC)	/* time that a due batch waits for a fetch */
+
+TAILQ_HEAD(messages, message);
+
+/* Messages that wait for a run, oldest first. */
+struct pile {
+	struct messages	 list;
+	unsigned	 n;
+	size_t		 bytes;	/* of their payloads */
+};
+
+/*
+ * A run of a handler.  A batch may finish single messages before its process ends.  It is kept
+ * until Redis has confirmed all results, because one log record then counts the acks.
+ */
+struct flight {
+	TAILQ_ENTRY(flight)	 entry;	/* of its consumer, until it is over */
+	struct run	*run;	/* NULL: over */
+	bool	 slot;	/* holds a slot of the dispatcher */
+	bool	 probe;	/* begun while the queue was suspended */
+	bool	 batch;	/* its messages are framed; also if it has only one */
+	struct messages	 messages;	/* without a result */
+	unsigned	 size;	/* messages that it began with */
+	unsigned	 live;	/* messages without a result that Redis still expects from us */
+	unsigned	 times;	/* the least of what suspension_note() said of its failures */
+	/* A batch: */
+	unsigned	 unconfirmed;	/* messages with a result */
+	unsigned	 acked;	/* confirmed by Redis */
+	usec_t		 done_at;	/* mono: all have a result; 0: not all */
+	bool		 reported;	/* that its process goes on */
+	/* that of its messages' verdicts that tells most about the command */
+	struct verdict	 verdict;
+	struct result	 result;	/* of the run; it owns nothing; valid if it is over */
+};
+
+struct consumer_handler {
+	TAILQ_ENTRY(consumer_handler)	 entry;
+	struct consumer	*consumer;
+	struct handler	*handler;
+};
 
 struct consumer {
 	const struct consumer_env	*env;
@@ -33,14 +77,21 @@ struct consumer {
 	enum consumer_state	 state;
 
 	struct queue	*queue;
-	struct handler_set	*handlers;
-	struct inflight_list	 inflight;	/* runs */
-	unsigned	 nruns;	/* length of inflight */
-	unsigned	 ninflight;	/* their messages without a result */
-	struct inflight_list	 over;	/* batches with results that Redis has not confirmed */
-	struct collector	 collector;	/* also knows whether a fetch is on its way */
+	struct route_user	 route;	/* of env->routes */
+	TAILQ_HEAD(, consumer_handler)	 handlers;
+	struct consumer_handler	*current;	/* for new messages; NULL: all are closing */
+	TAILQ_HEAD(, flight)	 flights;	/* runs that are not over */
+	unsigned	 nruns;	/* length of flights */
+	unsigned	 nmessages;	/* theirs, without a result */
+
+	struct pile	 together, alone;	/* never failed; have failed before */
+	bool	 alone_last;	/* the last run came from `alone`: take turns */
+	struct timer	 wait;	/* set: look at them again then */
+	struct defer	 launch;
 
 	struct dispatcher_member	 member;
+	unsigned	 slots;	/* granted, and not taken by a run */
+	bool	 fetching;	/* a fetch is under way: no slot is released */
 	bool	 ready;	/* ready() came, and no fetch since */
 	bool	 wanted;	/* the last queue_want() */
 	bool	 paused;
@@ -50,6 +101,7 @@ struct consumer {
 
 	struct suspension	 suspension;
 	struct stats	 stats;
+	struct stall	 stall;
 	struct defer	 update;
 	bool	 confirmed;	/* the queue is closed: Redis has all results */
 };
@@ -73,6 +125,12 @@ consumer_tell_blocked(void *arg)
 		c->env->blocked(c->env->arg);
 }
 
+static void
+consumer_make_due(const struct retry *list, size_t n, void *arg)
+{
+	queue_due(((struct consumer *)arg)->queue, list, n);
+}
+
 /* -- state ------------------------------------------------------------------ */
 
 static const char *const state_names[] = {
@@ -93,59 +151,297 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 	consumer_touch(c);
 }
 
+/* -- slots, and messages that wait for a run ---------------------------------- */
+
+static unsigned
+batch_max(const struct consumer *c)
+{
+	return c->suspension.state != NOT_SUSPENDED ? 1 : (unsigned)c->cfg->batch;
+}
+
+static unsigned
+waiting(const struct consumer *c)
+{
+	return c->together.n + c->alone.n;
+}
+
+/* About how many runs the waiting messages need. */
+static unsigned
+waiting_runs(const struct consumer *c)
+{
+	return c->alone.n + (c->together.n + batch_max(c) - 1) / batch_max(c);
+}
+
 /*
- * The number of runs that could begin now, beyond those in flight and the slots
- * granted.  If there are only collected messages, no more than those need.
+ * The number of further messages that the slots have room for; one that must run alone
+ * takes a slot.
  */
 static unsigned
-consumer_room(void *arg)
+consumer_wants(const struct consumer *c)
 {
-	const struct consumer *c = arg;
-	unsigned used = c->nruns + c->collector.slots, most = config_most_runs(c->cfg), runs;
+	unsigned most = c->slots * batch_max(c);
+	unsigned have = c->together.n + c->alone.n * batch_max(c);
+	size_t bytes = c->together.bytes + c->alone.n * CONFIG_RUN_BYTES;
+
+	return most > have && bytes < c->slots * CONFIG_RUN_BYTES ? most - have : 0;
+}
+
+/*
+ * The number of runs that could begin now, beyond those in flight and the slots
+ * granted.  If there are only waiting messages, no more than those need.
+ */
+static unsigned
+consumer_room(const struct consumer *c)
+{
+	unsigned used = c->nruns + c->slots, most = config_most_runs(c->cfg), runs;
 	bool single;
 
-	if (c->state != CONSUMER_RUNNING || c->collector.fetching || used >= most)
+	if (c->state != CONSUMER_RUNNING || c->fetching || used >= most)
 		return 0;
-	if (!breaker_allows(&c->suspension.breaker, clock_mono(), &single))
+	if (!suspension_allows(&c->suspension, &single))
 		return 0;
 	most = single ? 1 : most - used;
-	if (c->ready || collector_count(&c->collector) == 0)
+	if (c->ready || waiting(c) == 0)
 		return most;
-	runs = collector_runs(&c->collector);
+	runs = waiting_runs(c);
 	return runs < most ? runs : most;
 }
 
-/*
- * The last step, when processes have ended and Redis has confirmed the results, in any
- * order.  It may free c.
- */
+/* Releases the slots that the waiting messages do not need. */
 static void
-consumer_finish_close(struct consumer *c)
+consumer_release(struct consumer *c)
 {
-	if (!c->confirmed || !handler_set_is_empty(c->handlers))
+	unsigned runs = waiting_runs(c);
+
+	if (c->fetching || c->slots <= runs)
 		return;
-	consumer_set_state(c, CONSUMER_CLOSED);
-	loop_defer_cancel(c->env->loop, &c->update);
-	c->env->closed(c, c->env->arg);
+	dispatcher_release(c->env->dispatcher, c->slots - runs);
+	c->slots = runs;
+	consumer_touch(c);
 }
 
-/* A drain is over when no message is in flight or on its way. */
-static void
-consumer_finish_drain(struct consumer *c)
+static struct pile *
+pile_of(struct consumer *c, const struct message *msg)
 {
-	if (c->nruns > 0 || c->collector.fetching)
-		return;
-	consumer_set_state(c, CONSUMER_CLOSING);
-	handler_set_close(c->handlers);
-	queue_close(c->queue);
+	return message_has_failed(msg) ? &c->alone : &c->together;
+}
+
+static void
+pile_remove(struct pile *p, struct message *msg)
+{
+	TAILQ_REMOVE(&p->list, msg, entry);
+	p->n--;
+	p->bytes -= msg->len;
+	msg->stage = STAGE_NONE;
+}
+
+/* Whether no more message could join the next batch. */
+static bool
+batch_is_full(const struct consumer *c)
+{
+	return c->together.n >= batch_max(c) || c->together.bytes >= CONFIG_RUN_BYTES;
+}
+
+/* Gives a message that never ran back to the queue with its verdict. */
+static void
+consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verdict *v)
+{
+	struct result r = { .end = END_NOT_RUN };
+
+	suspension_idle(&c->suspension);
+	queue_settle(c->queue, msg, v, &r);
+	consumer_touch(c);
+}
+
+static void
+consumer_give_back(struct consumer *c, struct message *msg)
+{
+	const struct verdict v = {
+		.op = VERDICT_RETURN,
+		.reason = c->state == CONSUMER_RUNNING ? REASON_NONE : REASON_DRAIN
+	};
+
+	consumer_settle_unrun(c, msg, &v);
+}
+
+/* Gives back all messages that wait, and releases the slots. */
+static void
+consumer_give_back_waiting(struct consumer *c)
+{
+	struct message *msg;
+
+	while ((msg = TAILQ_FIRST(&c->together.list)) != NULL ||
+	    (msg = TAILQ_FIRST(&c->alone.list)) != NULL) {
+		pile_remove(pile_of(c, msg), msg);
+		consumer_give_back(c, msg);
+	}
+	consumer_release(c);
+}
+
+/* Begins a run of these n messages, whose slot is taken.  Empties the list. */
+static void
+consumer_start(struct consumer *c, struct messages *list, unsigned n)
+{
+	bool slot = c->cfg->mode == MODE_EXEC;
+	struct flight *f = NEW(struct flight, .size = n, .live = n, .slot = slot,
+	    .probe = suspension_doubts(&c->suspension),
+	    .batch = slot && config_has_batches(c->cfg), .verdict.op = VERDICT_RETURN);
+	struct message **msgs, *msg;
+	unsigned i = 0;
+
+	TAILQ_INIT(&f->messages);
+	TAILQ_CONCAT(&f->messages, list, entry);
+	TAILQ_INSERT_TAIL(&c->flights, f, entry);
+	c->nruns++;
+	c->nmessages += n;
+	c->stats.n[STAT_DELIVERED] += n;
+	TAILQ_FOREACH(msg, &f->messages, entry) {
+		msg->stage = STAGE_RUNNING;
+		msg->flight = f;
+		event_log_delivered(msg);
+	}
+	if (f->batch) {
+		msgs = xcalloc(n, sizeof(struct message *));
+		TAILQ_FOREACH(msg, &f->messages, entry)
+			msgs[i++] = msg;
+		f->run = handler_start_batch(c->current->handler, msgs, n);
+		free(msgs);
+	} else
+		f->run = handler_start(c->current->handler, TAILQ_FIRST(&f->messages));
+	f->run->owner = f;
+}
+
+/*
+ * Moves the messages of the next run to a list, and returns their number.  Gives back those
+ * whose leases may have ended.
+ */
+static unsigned
+take_run(struct consumer *c, struct pile *p, struct messages *to)
+{
+	unsigned most = p == &c->alone ? 1 : batch_max(c), n = 0;
+	struct message *msg;
+	size_t bytes = 0;
+
+	while (n < most && (msg = TAILQ_FIRST(&p->list)) != NULL) {
+		if (message_is_sure(msg)) {
+			bytes += msg->len;
+			if (n > 0 && bytes > CONFIG_RUN_BYTES)
+				break;
+			pile_remove(p, msg);
+			TAILQ_INSERT_TAIL(to, msg, entry);
+			n++;
+		} else {
+			pile_remove(p, msg);
+			consumer_give_back(c, msg);
+		}
+	}
+	return n;
+}
+
+/* Begins runs that have a slot and are full; due: also a batch that is not full. */
+static void
+consumer_begin(struct consumer *c, bool due)
+{
+	struct messages list = TAILQ_HEAD_INITIALIZER(list);
+	unsigned n;
+
+	while (c->slots > 0) {
+		n = c->alone_last ? 0 : take_run(c, &c->alone, &list);
+		c->alone_last = n > 0;
+		if (n == 0 && (due || batch_is_full(c)))
+			n = take_run(c, &c->together, &list);
+		if (n == 0)
+			c->alone_last = (n = take_run(c, &c->alone, &list)) > 0;
+		if (n == 0)
+			return;
+		c->slots--;
+		consumer_start(c, &list, n);
+	}
+}
+
+/* The time at which the oldest waiting message has waited for long enough (mono). */
+static usec_t
+waiting_until(const struct consumer *c)
+{
+	const struct message *a = TAILQ_FIRST(&c->together.list), *b = TAILQ_FIRST(&c->alone.list);
+	usec_t at;
+
+	if (a == NULL || (b != NULL && b->delivered < a->delivered))
+		a = b;
+	at = a->delivered;
+	if (c->suspension.state != NOT_SUSPENDED)
+		return at;
+	at += c->cfg->batch_wait;
+	if (c->slots == 0)
+		return at + SLOT_WAIT;
+	return c->fetching ? at + FETCH_WAIT : at;
+}
+
+/* Comes last in a turn, when the queue has said whether it has more. */
+static void
+consumer_launch(void *arg)
+{
+	struct consumer *c = arg;
+	bool due = waiting(c) > 0 && clock_mono() >= waiting_until(c);
+
+	timer_stop(&c->wait);
+	if (due && c->slots == 0)
+		consumer_give_back_waiting(c);
+	else
+		consumer_begin(c, due);
+	consumer_release(c);
+	if (waiting(c) > 0)
+		timer_set_at(&c->wait, waiting_until(c));
+	if (due)
+		consumer_touch(c);
+}
+
+static void
+consumer_launch_soon(void *arg)
+{
+	struct consumer *c = arg;
+
+	if (waiting(c) > 0 || (c->slots > 0 && !c->fetching))
+		loop_defer(c->env->loop, &c->launch, consumer_launch, c);
+}
+
+/* -- handlers and fetches ------------------------------------------------------ */
+
+static void
+consumer_free_handler(struct consumer_handler *h)
+{
+	TAILQ_REMOVE(&h->consumer->handlers, h, entry);
+	handler_free(h->handler);
+	free(h);
+}
+
+static void
+consumer_handler_closed(void *arg)
+{
+	struct consumer_handler *h = arg;
+	struct consumer *c = h->consumer;
+
+	consumer_free_handler(h);
+	consumer_touch(c);
+}
+
+/* Nothing more is started. */
+static void
+consumer_close_handler(struct consumer *c)
+{
+	struct consumer_handler *h = c->current;
+
+	c->current = NULL;
+	if (h != NULL)
+		handler_close(h->handler, consumer_handler_closed, h);
 }
 
 static void
 consumer_fetch(struct consumer *c, unsigned n)
 {
-	c->collector.fetching = true;
+	c->fetching = true;
 	c->ready = false;
-	queue_fetch(c->queue, n, breaker_turn(&c->suspension.breaker));
+	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
 }
 
 /*
@@ -154,33 +450,19 @@ consumer_fetch(struct consumer *c, unsigned n)
  * already.
  */
 static void
-consumer_compete(struct consumer *c, bool room, bool fill)
+consumer_compete(struct consumer *c, unsigned room, bool fill)
 {
-	bool needs_slot = c->cfg->mode == MODE_EXEC;
-	bool collected = c->collector.slots == 0 && collector_count(&c->collector) > 0;
+	bool waits = c->slots == 0 && waiting(c) > 0;
 
-	if (room && needs_slot && !(fill && c->ready) && (c->ready || collected)) {
-		dispatcher_enter(c->env->dispatcher, &c->member);
+	if (c->cfg->mode == MODE_EXEC && !(fill && c->ready) && (c->ready || waits)) {
+		dispatcher_want(c->env->dispatcher, &c->member, room);
 		return;
 	}
-	dispatcher_leave(c->env->dispatcher, &c->member);
-	if (!c->ready)
-		return;
-	if (fill)
-		consumer_fetch(c, collector_wants(&c->collector));
-	else if (room)
-		consumer_fetch(c, consumer_room(c));
-}
-
-/* Gives collected messages back if the queue must run nothing. */
-static void
-consumer_look_at_collected(struct consumer *c)
-{
-	if (c->state != CONSUMER_RUNNING || c->paused ||
-	    c->suspension.breaker.state == BREAKER_OPEN)
-		collector_give_back(&c->collector);
-	else
-		collector_look(&c->collector);
+	dispatcher_want(c->env->dispatcher, &c->member, 0);
+	if (c->ready && fill)
+		consumer_fetch(c, consumer_wants(c));
+	else if (c->ready && room > 0)
+		consumer_fetch(c, room);
 }
 
 /* Decides the next steps from the fields; see the head of this file. */
@@ -188,26 +470,40 @@ static void
 consumer_update(void *arg)
 {
 	struct consumer *c = arg;
-	bool room, fill;
+	unsigned room;
+	bool fill;
 
 	if (c->state == CONSUMER_CLOSING) {
-		consumer_finish_close(c);
+		/* Processes have ended, and Redis has confirmed the results, in any order. */
+		if (c->confirmed && TAILQ_EMPTY(&c->handlers)) {
+			consumer_set_state(c, CONSUMER_CLOSED);
+			loop_defer_cancel(c->env->loop, &c->update);
+			c->env->closed(c, c->env->arg);		/* may free c */
+		}
 		return;
 	}
-	consumer_look_at_collected(c);
-	room = consumer_room(c) > 0;
-	fill = c->state == CONSUMER_RUNNING && !c->collector.fetching &&
-	    collector_is_filling(&c->collector) && collector_wants(&c->collector) > 0;
-	if (c->wanted != (room || fill) && !c->collector.fetching) {
-		c->wanted = room || fill;
+	/* Gives waiting messages back if the queue must run nothing. */
+	if (c->state != CONSUMER_RUNNING || c->paused || c->suspension.state == SUSPENDED)
+		consumer_give_back_waiting(c);
+	else
+		consumer_launch_soon(c);
+	room = consumer_room(c);
+	/* A batch that is not full has a slot. */
+	fill = c->state == CONSUMER_RUNNING && !c->fetching && c->slots > 0 &&
+	    c->together.n > 0 && c->suspension.state == NOT_SUSPENDED && consumer_wants(c) > 0;
+	if (c->wanted != (room > 0 || fill) && !c->fetching) {
+		c->wanted = !c->wanted;
 		if (!c->wanted)
 			c->ready = false;
 		queue_want(c->queue, c->wanted);
 	}
 	consumer_compete(c, room, fill);
-	if (c->state == CONSUMER_DRAINING)
-		consumer_finish_drain(c);
-	else if (consumer_is_idle(c) && c->env->idle != NULL)
+	/* A drain is over when no message is in flight or on its way. */
+	if (c->state == CONSUMER_DRAINING && c->nruns == 0 && !c->fetching) {
+		consumer_set_state(c, CONSUMER_CLOSING);
+		consumer_close_handler(c);
+		queue_close(c->queue);
+	} else if (c->state != CONSUMER_DRAINING && consumer_is_idle(c) && c->env->idle != NULL)
 		c->env->idle(c->env->arg);
 }
 
@@ -218,84 +514,13 @@ consumer_grant(unsigned n, void *arg)
 {
 	struct consumer *c = arg;
 
-	collector_grant(&c->collector, n);
-	if (c->ready && collector_wants(&c->collector) > 0)
-		consumer_fetch(c, collector_wants(&c->collector));
+	c->slots += n;
+	consumer_begin(c, false);
+	if (c->ready && consumer_wants(c) > 0)
+		consumer_fetch(c, consumer_wants(c));
 	else
-		collector_look(&c->collector);
+		consumer_launch_soon(c);
 }
-
-/* -- runs ------------------------------------------------------------------- */
-
-/* Gives a message that never ran back to the queue with its verdict. */
-static void
-consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verdict *v)
-{
-	struct result r = { .end = END_NOT_RUN };
-
-	suspension_idle(&c->suspension);
-	queue_settle(c->queue, msg, v, &r);
-}
-
-static void
-consumer_give_back(struct message *msg, void *arg)
-{
-	struct consumer *c = arg;
-	const struct verdict v = {
-		.op = VERDICT_RETURN,
-		.reason = c->state == CONSUMER_RUNNING ? REASON_NONE : REASON_DRAIN
-	};
-
-	consumer_settle_unrun(c, msg, &v);
-}
-
-static void
-consumer_delivered(struct consumer *c, const struct message *msg)
-{
-	c->stats.n[STAT_DELIVERED]++;
-	event_log_delivered(msg);
-}
-
-static void
-consumer_began(struct consumer *c, struct inflight *f)
-{
-	f->slot = c->cfg->mode == MODE_EXEC;
-	f->probe = suspension_is_on(&c->suspension);
-	TAILQ_INSERT_TAIL(&c->inflight, f, entry);
-	c->nruns++;
-	c->ninflight += f->size;
-}
-
-static void
-consumer_start(struct consumer *c, struct message *msg)
-{
-	consumer_delivered(c, msg);
-	consumer_began(c, inflight_start(handler_set_current(c->handlers), msg));
-}
-
-static void
-consumer_start_collected(struct held_list *list, unsigned n, void *arg)
-{
-	struct consumer *c = arg;
-	struct held *h = TAILQ_FIRST(list);
-	struct message *msg = h->msg;
-
-	if (!config_has_batches(c->cfg)) {
-		TAILQ_REMOVE(list, h, entry);
-		held_free(h);
-		consumer_start(c, msg);
-		return;
-	}
-	TAILQ_FOREACH(h, list, entry)
-		consumer_delivered(c, h->msg);
-	consumer_began(c, inflight_start_batch(handler_set_current(c->handlers), list, n));
-}
-
-static const struct collector_events consumer_collector_events = {
-	.start = consumer_start_collected,
-	.give_back = consumer_give_back,
-	.changed = consumer_touch,
-};
 
 /* -- from the queue --------------------------------------------------------- */
 
@@ -308,36 +533,32 @@ consumer_ready(void *arg)
 	consumer_touch(c);
 }
 
-/*
- * Runs a message that needs a slot.  A reload may have come between the fetch and its
- * messages.
- */
-static void
-consumer_run(struct consumer *c, struct message *msg)
-{
-	bool needs_slot = c->cfg->mode == MODE_EXEC;
-
-	if (needs_slot && (config_has_batches(c->cfg) || c->collector.slots == 0)) {
-		collector_add(&c->collector, msg);
-		return;
-	}
-	if (needs_slot)
-		c->collector.slots--;
-	consumer_start(c, msg);
-}
-
 static void
 consumer_deliver(struct message *msg, void *arg)
 {
+	struct messages one = TAILQ_HEAD_INITIALIZER(one);
 	struct consumer *c = arg;
+	bool needs_slot = c->cfg->mode == MODE_EXEC;
+	struct pile *p = pile_of(c, msg);
 	struct verdict v;
 
-	if (c->state != CONSUMER_RUNNING)
-		consumer_give_back(msg, c);
-	else if (outcome_refuse(msg, &v))
+	if (c->state != CONSUMER_RUNNING) {
+		consumer_give_back(c, msg);
+	} else if (outcome_refuse(msg, &v)) {
 		consumer_settle_unrun(c, msg, &v);
-	else
-		consumer_run(c, msg);
+	} else if (needs_slot && (config_has_batches(c->cfg) || c->slots == 0)) {
+		/* Without batches: a reload has come between the fetch and its messages. */
+		TAILQ_INSERT_TAIL(&p->list, msg, entry);
+		p->n++;
+		p->bytes += msg->len;
+		msg->stage = STAGE_WAITING;
+		if (p == &c->together && batch_is_full(c))
+			consumer_begin(c, false);
+	} else {
+		c->slots -= needs_slot;
+		TAILQ_INSERT_TAIL(&one, msg, entry);
+		consumer_start(c, &one, 1);
+	}
 }
 
 static void
@@ -345,40 +566,47 @@ consumer_fetched(const struct fetched *f, void *arg)
 {
 	struct consumer *c = arg;
 
-	c->collector.fetching = false;
+	c->fetching = false;
 	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
-		event_log_limited(c->cfg, f->cause);
+		queue_event(c->cfg, LOG_LV_DEBUG, "limited", LF_STR("reason", f->cause));
 	c->last = f->status;
-	collector_release(&c->collector);
-	if (f->status == FETCH_ERROR) {
+	consumer_release(c);
+	if (f->status == FETCH_ERROR)
 		suspension_refused(&c->suspension, f->cause);
-		return;
-	}
 	if (f->status == FETCH_OK || f->status == FETCH_LIMITED)
 		suspension_accepted(&c->suspension);
-	if (f->got == 0)
+	if (f->status != FETCH_ERROR && f->got == 0)
 		suspension_idle(&c->suspension);
 	consumer_touch(c);
 }
 
-/* The message is no longer ours, or was cancelled: it must not run, or not go on. */
+/*
+ * The message is no longer ours, or was cancelled: it must not run, or not go on.  A run that
+ * has other messages goes on, and this one's result is dropped.
+ */
 static void
 consumer_end_message(struct consumer *c, struct message *msg, enum stop reason)
 {
 	const struct result r = { .end = END_NOT_RUN, .stop = reason };
-	struct held *h = msg->engine_data;
 	struct verdict v;
 
-	if (h == NULL)
-		return;
-	if (h->flight != NULL) {
-		inflight_stop_message(h, reason);
-		return;
+	switch (msg->stage) {
+	case STAGE_NONE:
+	case STAGE_DONE:
+		break;
+	case STAGE_WAITING:
+		pile_remove(pile_of(c, msg), msg);
+		v = outcome_decide(msg, &r, false, 0);
+		consumer_settle_unrun(c, msg, &v);
+		break;
+	case STAGE_RUNNING:
+		if (msg->stop != STOP_NONE)
+			break;
+		msg->stop = reason;
+		if (--msg->flight->live == 0)
+			handler_stop(msg->flight->run, reason);
+		break;
 	}
-	collector_remove(&c->collector, h);
-	v = outcome_decide(msg, &r, false, 0);
-	consumer_settle_unrun(c, msg, &v);
-	consumer_touch(c);
 }
 
 static void
@@ -393,28 +621,15 @@ consumer_cancelled(struct message *msg, void *arg)
 	consumer_end_message(arg, msg, STOP_CANCEL);
 }
 
-/* A batch whose run is over stays until Redis has confirmed all results. */
+/* A batch is complete when its run is over, and Redis has confirmed all results. */
 static void
-consumer_finish_batch(struct consumer *c, struct inflight *f)
+consumer_finish_batch(struct consumer *c, struct flight *f)
 {
-	if (!inflight_is_complete(f))
+	if (f->run != NULL || f->unconfirmed > 0)
 		return;
-	TAILQ_REMOVE(&c->over, f, entry);
 	if (f->acked > 0)
 		event_log_batch(c->cfg, &f->result, f->acked);
-	inflight_free(f);
-}
-
-/* Redis has confirmed one message of a batch. */
-static void
-consumer_confirmed(struct consumer *c, struct held *h, bool acked)
-{
-	struct inflight *f = h->flight;
-
-	f->acked += acked;
-	f->unconfirmed--;
-	held_free(h);
-	consumer_finish_batch(c, f);
+	free(f);
 }
 
 /* The queue has settled the message, or has given up: logs and counts it now, not before. */
@@ -423,13 +638,14 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
     enum settled how, void *arg)
 {
 	struct consumer *c = arg;
+	struct flight *f = msg->flight;
 
-	tally_settled(&c->stats, msg, v, r, how);
-	if (tally_was_pushed(v, r, how))
-		event_log_pushed(msg, r);
-	event_log_settled(msg, v, r, how);
-	if (msg->engine_data != NULL)
-		consumer_confirmed(c, msg->engine_data, how == SETTLED_OK && v->op == VERDICT_ACK);
+	event_log_settled(&c->stats, msg, v, r, how);
+	if (f != NULL) {	/* a batch */
+		f->acked += how == SETTLED_OK && v->op == VERDICT_ACK;
+		f->unconfirmed--;
+		consumer_finish_batch(c, f);
+	}
 	consumer_touch(c);
 }
 
@@ -440,8 +656,17 @@ consumer_ticked(const struct tick_report *t, void *arg)
 
 	if (t->refused != NULL)
 		suspension_results(&c->suspension, t->refused);
-	tally_ticked(&c->stats, t);
-	event_log_ticked(c->cfg, t);
+	c->stats.n[STAT_REQUEUED] += t->requeued;
+	c->stats.n[STAT_PROMOTED] += t->promoted;
+	c->stats.n[STAT_DROPPED] += t->dropped;
+	if (t->requeued > 0)
+		queue_event(c->cfg, LOG_LV_WARN, "requeued", LF_INT("count", t->requeued));
+	if (t->promoted > 0)
+		queue_event(c->cfg, LOG_LV_DEBUG, "promoted", LF_INT("count", t->promoted));
+	if (t->dropped > 0)
+		queue_event(c->cfg, LOG_LV_WARN, "dropped", LF_INT("count", t->dropped));
+	if (t->warning != NULL)
+		queue_event(c->cfg, LOG_LV_WARN, "warning", LF_STR("warning", t->warning));
 	consumer_touch(c);
 }
 
@@ -453,7 +678,8 @@ consumer_paused(bool paused, const char *why, void *arg)
 	if (c->paused == paused)
 		return;
 	c->paused = paused;
-	event_log_paused(c->cfg, paused, why);
+	queue_event(c->cfg, LOG_LV_INFO, paused ? "paused" : "unpaused",
+	    LF_STR("why", paused ? why : NULL));
 	consumer_tell_blocked(c);
 	consumer_touch(c);
 }
@@ -464,7 +690,10 @@ consumer_listening(bool on, const char *why, void *arg)
 	struct consumer *c = arg;
 
 	c->unsubscribed = !on;
-	event_log_listening(c->cfg, on, why);
+	if (on)
+		queue_event(c->cfg, LOG_LV_INFO, "subscribed");
+	else
+		queue_event(c->cfg, LOG_LV_ERROR, "unsubscribed", LF_STR("error", why));
 }
 
 static void
@@ -492,9 +721,38 @@ static const struct queue_events consumer_queue_events = {
 /* -- from the handler ------------------------------------------------------- */
 
 static void
-consumer_ended(struct consumer *c, struct inflight *f)
+tally_run(struct stats *s, const struct result *r)
 {
-	TAILQ_REMOVE(&c->inflight, f, entry);
+	if (r->duration > 0)
+		stats_observe(&s->duration, r->duration);
+	if (r->output_cut)
+		s->n[STAT_OUTPUT_CUT]++;
+	if (r->leftovers)
+		s->n[STAT_LEFTOVERS]++;
+	if (r->stop == STOP_TIME_LIMIT)
+		s->n[STAT_TIMEOUTS]++;
+}
+
+/*
+ * How much a verdict tells about the command.  One that cannot be executed tells most.
+ * An ack proves that the command works, whatever the results of the other messages are.
+ */
+static int
+weight(const struct verdict *v)
+{
+	if (v->suspend != REASON_NONE)
+		return 4;
+	if (v->op == VERDICT_ACK)
+		return 3;
+	if (verdict_is_of_message(v))
+		return 1;
+	return v->failed || v->op == VERDICT_RETRY ? 2 : 0;
+}
+
+static void
+consumer_ended(struct consumer *c, struct flight *f)
+{
+	TAILQ_REMOVE(&c->flights, f, entry);
 	c->nruns--;
 	if (f->slot)
 		dispatcher_release(c->env->dispatcher, 1);
@@ -506,27 +764,39 @@ static void
 consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
-	struct held *h = msg->engine_data;
-	struct inflight *f = h->flight;
-	bool suspended = f->probe || suspension_is_on(&c->suspension);
+	struct flight *f = msg->flight;
+	const struct message *rest;
+	bool suspended = f->probe || suspension_doubts(&c->suspension);
 	struct verdict v;
+	unsigned times;
 
-	if (f->batch && h->stop != STOP_NONE)
-		r->stop = h->stop;
+	if (f->batch && msg->stop != STOP_NONE)
+		r->stop = msg->stop;
 	v = outcome_decide(msg, r, suspended, random_unit());
-	inflight_done(h);
-	c->ninflight--;
+	times = suspension_note(&c->suspension, msg, &v);
+	if (times > 0 && (f->times == 0 || times < f->times))
+		f->times = times;
+	TAILQ_REMOVE(&f->messages, msg, entry);
+	msg->stage = STAGE_DONE;
+	f->live -= msg->stop == STOP_NONE;
+	c->nmessages--;
 	if (f->batch) {
-		inflight_judge(f, &v);
+		f->unconfirmed++;
+		if ((rest = TAILQ_FIRST(&f->messages)) == NULL)
+			f->done_at = clock_mono();
+		else if (f->live == 0)	/* drops the results of the rest */
+			handler_stop(f->run, rest->stop);
+		if (weight(&v) > weight(&f->verdict))
+			f->verdict = v;
 		queue_settle(c->queue, msg, &v, r);
 		return;
 	}
-	msg->engine_data = NULL;
+	msg->flight = NULL;
 	tally_run(&c->stats, r);
-	suspension_judge(&c->suspension, &v, r);
+	suspension_judge(&c->suspension, &v, r, times);
 	queue_settle(c->queue, msg, &v, r);
 	consumer_ended(c, f);
-	inflight_free(f);
+	free(f);
 }
 
 /* A batch has ended. */
@@ -534,7 +804,7 @@ static void
 consumer_over(struct run *run, const struct result *r, void *arg)
 {
 	struct consumer *c = arg;
-	struct inflight *f = run->owner;
+	struct flight *f = run->owner;
 
 	f->run = NULL;
 	f->result = (struct result){ .end = r->end, .status = r->status, .signo = r->signo,
@@ -542,10 +812,13 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 	    .batch = r->batch };
 	tally_run(&c->stats, r);
 	if (r->said == SAID_WRONG)
-		event_log_wrong(c->cfg, r);
-	suspension_judge(&c->suspension, &f->verdict, r);
+		log_event(LOG_LV_WARN, "warning",
+		    (&(struct log_ctx){ .queue = c->cfg->name, .pid = r->pid }),
+		    LF_INT("batch", r->batch), LF_STR("cause", r->answer), LF_STR("warning",
+		    "the batch breaks the protocol: its messages without a verdict of their own "
+		    "have failed"));
+	suspension_judge(&c->suspension, &f->verdict, r, f->times);
 	consumer_ended(c, f);
-	TAILQ_INSERT_TAIL(&c->over, f, entry);
 	consumer_finish_batch(c, f);
 }
 
@@ -556,52 +829,67 @@ static const struct handler_events consumer_handler_events = {
 
 /* -- life ------------------------------------------------------------------- */
 
+/* Opens a handler for new messages, and closes the one before. */
+static void
+consumer_open_handler(struct consumer *c, struct config *config, const struct queue_config *cfg)
+{
+	struct consumer_handler *h = NEW(struct consumer_handler, .consumer = c,
+	    .handler = handler_open(c->env->handler, config, cfg, &consumer_handler_events, c));
+
+	TAILQ_INSERT_TAIL(&c->handlers, h, entry);
+	consumer_close_handler(c);
+	c->current = h;
+}
+
 struct consumer *
 consumer_new(const struct consumer_env *env, struct config *config,
     const struct queue_config *cfg, const struct queue_ops *ops)
 {
+	const struct queue_env *queue_env = env->queue;
 	struct consumer *c = xcalloc(1, sizeof(*c));
 
 	*c = (struct consumer){ .env = env, .config = config_ref(config), .cfg = cfg,
-		.member = { .priority = cfg->priority, .room = consumer_room,
-		    .grant = consumer_grant, .arg = c } };
-	TAILQ_INIT(&c->inflight);
-	TAILQ_INIT(&c->over);
-	collector_init(&c->collector, env->loop, env->dispatcher, &c->suspension,
-	    &consumer_collector_events, c);
-	c->collector.cfg = cfg;
-	suspension_init(&c->suspension, env->loop, cfg, &c->stats, consumer_touch,
-	    consumer_tell_blocked, c);
-	c->handlers = handler_set_new(env->handler, &consumer_handler_events,
-	    consumer_touch, c);
-	handler_set_open(c->handlers, config, cfg);
-	c->queue = ops->open(env->queue, config, cfg, &c->stats,
-	    &consumer_queue_events, c);
+		.launch.stage = LOOP_SEND,
+		.member = { .priority = cfg->priority, .grant = consumer_grant, .arg = c },
+		.route = { .up = consumer_conn_up, .down = consumer_conn_down, .arg = c },
+		.suspension = { .cfg = cfg, .stats = &c->stats, .changed = consumer_touch,
+		    .blocked = consumer_tell_blocked, .due = consumer_make_due, .arg = c } };
+	TAILQ_INIT(&c->flights);
+	TAILQ_INIT(&c->handlers);
+	TAILQ_INIT(&c->together.list);
+	TAILQ_INIT(&c->alone.list);
+	timer_init(&c->wait, env->loop, consumer_launch_soon, c);
+	suspension_init(&c->suspension, env->loop);
+	consumer_open_handler(c, config, cfg);
+	if (env->routes != NULL)
+		queue_env = route_join(env->routes, cfg->key, &c->route);
+	c->queue = ops->open(queue_env, config, cfg, &c->stats, &consumer_queue_events, c);
+	if (env->routes != NULL)
+		route_begin(&c->route);
 	consumer_touch(c);
 	return c;
-}
-
-static void
-free_inflight(struct inflight_list *list)
-{
-	struct inflight *f;
-
-	while ((f = TAILQ_TAKE(list, entry)) != NULL)
-		inflight_free(f);
 }
 
 void
 consumer_free(struct consumer *c)
 {
+	struct consumer_handler *h;
+	struct flight *f;
+
 	if (c == NULL)
 		return;
-	dispatcher_leave(c->env->dispatcher, &c->member);
+	dispatcher_want(c->env->dispatcher, &c->member, 0);
 	/* Handlers first: their runs point at messages that the queue owns. */
-	handler_set_free(c->handlers);
+	while ((h = TAILQ_FIRST(&c->handlers)) != NULL)
+		consumer_free_handler(h);
+	/* Frees the messages, and ends those batches whose runs are over. */
 	queue_free(c->queue);
-	free_inflight(&c->inflight);
-	free_inflight(&c->over);
-	collector_done(&c->collector);
+	if (c->env->routes != NULL)
+		route_leave(&c->route);
+	while ((f = TAILQ_TAKE(&c->flights, entry)) != NULL)
+		free(f);
+	timer_stop(&c->wait);
+	loop_defer_cancel(c->env->loop, &c->launch);
 	suspension_done(&c->suspension);
 	loop_defer_cancel(c->env->loop, &c->update);
 	config_unref(c->config);
@@ -614,15 +902,15 @@ consumer_reconfigure(struct consumer *c, struct config *config,
 {
 	struct config *previous = c->config;
 
-	dispatcher_leave(c->env->dispatcher, &c->member);
+	dispatcher_want(c->env->dispatcher, &c->member, 0);
 	if (!same)
-		collector_give_back(&c->collector);
+		consumer_give_back_waiting(c);
 	c->config = config_ref(config);
-	c->cfg = c->collector.cfg = cfg;
+	c->cfg = cfg;
 	c->member.priority = cfg->priority;
-	suspension_reconfigure(&c->suspension, cfg);
+	c->suspension.cfg = cfg;
 	queue_reconfigure(c->queue, config, cfg);
-	handler_set_open(c->handlers, config, cfg);
+	consumer_open_handler(c, config, cfg);
 	config_unref(previous);
 	consumer_touch(c);
 }
@@ -650,9 +938,9 @@ consumer_drain(struct consumer *c)
 void
 consumer_stop_handlers(struct consumer *c, bool hasten)
 {
-	struct inflight *f, *next;
+	struct flight *f, *next;
 
-	TAILQ_FOREACH_SAFE(f, &c->inflight, entry, next) {
+	TAILQ_FOREACH_SAFE(f, &c->flights, entry, next) {
 		handler_stop(f->run, STOP_DRAIN);
 		if (hasten)
 			handler_kill(f->run);
@@ -660,16 +948,20 @@ consumer_stop_handlers(struct consumer *c, bool hasten)
 }
 
 void
-consumer_conn_up(struct consumer *c, const struct conn_server *server)
+consumer_conn_up(const struct conn_server *server, void *arg)
 {
+	struct consumer *c = arg;
+
 	c->up = true;
 	queue_conn_up(c->queue, server);
 	consumer_touch(c);
 }
 
 void
-consumer_conn_down(struct consumer *c)
+consumer_conn_down(void *arg)
 {
+	struct consumer *c = arg;
+
 	c->up = false;
 	queue_conn_down(c->queue);
 }
@@ -677,13 +969,20 @@ consumer_conn_down(struct consumer *c)
 void
 consumer_tick(struct consumer *c)
 {
-	struct inflight *f;
+	struct flight *f;
 
-	TAILQ_FOREACH(f, &c->inflight, entry) {
-		if (inflight_lingers(f, LINGERS_AFTER))
-			event_log_lingers(c->cfg, f->run->pid, f->size);
+	/* A process that holds a slot, and no message shows that: it is reported once. */
+	TAILQ_FOREACH(f, &c->flights, entry) {
+		if (f->reported || f->done_at == 0 || clock_mono() - f->done_at < LINGERS_AFTER)
+			continue;
+		f->reported = true;
+		log_event(LOG_LV_WARN, "warning",
+		    (&(struct log_ctx){ .queue = c->cfg->name, .pid = f->run->pid }),
+		    LF_INT("batch", f->size), LF_STR("warning", "all messages of the batch are "
+		    "settled, and its process runs on: it keeps its slot until it exits"));
 	}
-	queue_tick(c->queue);
+	if (c->up || config_is_sharded(c->cfg))
+		queue_tick(c->queue);
 }
 
 void
@@ -711,7 +1010,7 @@ consumer_block(const struct consumer *c)
 {
 	if ((!c->up && !queue_is_up_in_part(c->queue)) || c->unsubscribed)
 		return BLOCK_REDIS;
-	if (suspension_is_on(&c->suspension))
+	if (c->suspension.state != NOT_SUSPENDED)
 		return BLOCK_SUSPENDED;
 	if (c->paused)
 		return BLOCK_PAUSED;
@@ -748,16 +1047,28 @@ consumer_stats(const struct consumer *c)
 	return &c->stats;
 }
 
-const struct arrivals *
-consumer_arrivals(const struct consumer *c)
+struct stall *
+consumer_stall(struct consumer *c)
 {
-	return queue_arrivals(c->queue);
+	return &c->stall;
+}
+
+double
+consumer_waited(const struct consumer *c, int64_t *taken)
+{
+	return queue_waited(c->queue, taken);
 }
 
 unsigned
 consumer_in_flight(const struct consumer *c)
 {
-	return c->ninflight + collector_count(&c->collector);
+	return c->nmessages + waiting(c);
+}
+
+unsigned
+consumer_runs(const struct consumer *c)
+{
+	return c->nruns;
 }
 
 bool
@@ -769,7 +1080,7 @@ consumer_is_confirmed(const struct consumer *c)
 bool
 consumer_is_idle(const struct consumer *c)
 {
-	return c->nruns == 0 && c->collector.slots == 0 && !c->collector.fetching &&
+	return c->nruns == 0 && c->slots == 0 && !c->fetching &&
 	    !c->ready && c->up && c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
 }
 
@@ -778,15 +1089,17 @@ consumer_each(const struct consumer *c,
     void (*fn)(const struct message *, pid_t, const char *, usec_t, void *), void *arg)
 {
 	usec_t now = clock_mono();
-	const struct inflight *f;
-	const struct held *h;
+	const struct flight *f;
+	const struct message *msg;
 
-	TAILQ_FOREACH(f, &c->inflight, entry) {
+	TAILQ_FOREACH(f, &c->flights, entry) {
 		if (f->batch && f->done_at != 0)
 			fn(NULL, f->run->pid, NULL, now - f->done_at, arg);
-		TAILQ_FOREACH(h, &f->messages, entry)
-			fn(h->msg, f->run->pid, f->run->progress,
-			    now - h->msg->delivered, arg);
+		TAILQ_FOREACH(msg, &f->messages, entry)
+			fn(msg, f->run->pid, f->run->progress, now - msg->delivered, arg);
 	}
-	collector_each(&c->collector, fn, arg);
+	TAILQ_FOREACH(msg, &c->together.list, entry)
+		fn(msg, 0, NULL, now - msg->delivered, arg);
+	TAILQ_FOREACH(msg, &c->alone.list, entry)
+		fn(msg, 0, NULL, now - msg->delivered, arg);
 }

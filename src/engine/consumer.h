@@ -5,20 +5,19 @@
  *	ready -> slot granted -> fetch -> deliver -> handler -> verdict
  *	      -> settle -> settled (logged and counted)
  *
- * With batches, or without a free slot, a message is collected between deliver and
- * handler:
+ * With batches, or without a free slot, a message waits between deliver and handler:
  *
- *	deliver -> COLLECTED -> batch is full, batch_wait is over, or it must run alone,
- *	                        and there is a slot -> handler
- *	                     -> no slot for a second, a lease that may have ended, suspended,
- *	                        paused, quiet, draining, or a reload -> given back
+ *	deliver -> WAITING -> batch is full, batch_wait is over, or it must run alone,
+ *	                      and there is a slot -> handler
+ *	                   -> no slot for a second, a lease that may have ended, suspended,
+ *	                      paused, quiet, draining, or a reload -> given back
  *
  *	RUNNING <-> QUIET		no new messages; handlers go on
  *	RUNNING | QUIET -> DRAINING	no new message any more; with no run or fetch left ->
  *	CLOSING				processes have ended, Redis has confirmed results ->
  *	CLOSED				closed(); the owner may free it
  *
- * Suspension (breaker.h), QPAUSED and a lost connection block a RUNNING consumer
+ * Suspension (suspension.h), QPAUSED and a lost connection block a RUNNING consumer
  * without changing its state.
  */
 #pragma once
@@ -29,7 +28,9 @@
 #include "engine/dispatcher.h"
 #include "engine/suspension.h"
 #include "handler/handler.h"
+#include "policy/stall.h"
 #include "queue/queue.h"
+#include "queue/slot_route.h"
 
 enum consumer_state {
 	CONSUMER_RUNNING, CONSUMER_QUIET, CONSUMER_DRAINING, CONSUMER_CLOSING,
@@ -49,6 +50,7 @@ struct consumer;
 struct consumer_env {
 	struct loop	*loop;
 	struct dispatcher	*dispatcher;
+	struct routes	*routes;	/* the queues' ways to Redis; NULL: all use `queue` */
 	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
@@ -75,8 +77,9 @@ void		 consumer_drain(struct consumer *);
 /* Ends the handlers that still run (STOP_DRAIN); hasten: by SIGKILL. */
 void		 consumer_stop_handlers(struct consumer *, bool hasten);
 
-void		 consumer_conn_up(struct consumer *, const struct conn_server *);
-void		 consumer_conn_down(struct consumer *);
+/* Its route calls these; where there are no routes, the owner does. */
+void		 consumer_conn_up(const struct conn_server *, void *consumer);
+void		 consumer_conn_down(void *consumer);
 void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 void		 consumer_renew(struct consumer *);	/* see queue_renew() */
@@ -91,8 +94,12 @@ const char		*consumer_block_name(enum consumer_block);
 /* Why it is suspended, or why Redis refuses its results. */
 const struct suspension	*consumer_suspension(const struct consumer *);
 const struct stats	*consumer_stats(const struct consumer *);
-const struct arrivals	*consumer_arrivals(const struct consumer *);	/* see queue_arrivals() */
+struct stall		*consumer_stall(struct consumer *);	/* the pages note and read it */
+/* See queue_waited(). */
+double			 consumer_waited(const struct consumer *, int64_t *taken);
 unsigned		 consumer_in_flight(const struct consumer *);
+/* Runs that are not over: also of a batch whose messages all have results. */
+unsigned		 consumer_runs(const struct consumer *);
 /* Redis has all results. */
 bool			 consumer_is_confirmed(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */

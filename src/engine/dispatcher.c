@@ -1,8 +1,8 @@
 /*
  * The ring of queues with work; see dispatcher.h.
  *
- * A round runs as the last call of a turn of the loop, so that all members that became
- * ready in the turn take part.  Otherwise a queue whose handler has just ended could
+ * A round runs when all that a turn of the loop has brought is digested, so that all members
+ * that became ready take part.  Otherwise a queue whose handler has just ended could
  * lose the slot to a lower priority, only because it asks for more a moment later.
  * Credits are collected during the round and granted after it, in one grant a member,
  * so that one pop fills all of its slots.
@@ -26,7 +26,8 @@ struct dispatcher {
 struct dispatcher *
 dispatcher_new(struct loop *loop, unsigned slots)
 {
-	struct dispatcher *d = NEW(struct dispatcher, .loop = loop, .slots = slots);
+	struct dispatcher *d = NEW(struct dispatcher, .loop = loop, .slots = slots,
+	    .round.stage = LOOP_ALLOT);
 
 	TAILQ_INIT(&d->ring);
 	return d;
@@ -61,14 +62,6 @@ dispatcher_insert(struct dispatcher *d, struct dispatcher_member *m)
 		TAILQ_INSERT_HEAD(&d->ring, m, entry);
 	else
 		TAILQ_INSERT_AFTER(&d->ring, at, m, entry);
-	m->queued = true;
-}
-
-static void
-dispatcher_remove(struct dispatcher *d, struct dispatcher_member *m)
-{
-	TAILQ_REMOVE(&d->ring, m, entry);
-	m->queued = false;
 }
 
 /* Gives one credit to one head after the other, then grants the credits. */
@@ -80,22 +73,16 @@ dispatcher_round(void *arg)
 	struct member_list given = TAILQ_HEAD_INITIALIZER(given);
 	unsigned n;
 
-	if (loop_has_deferred(d->loop)) {
-		loop_defer(d->loop, &d->round, dispatcher_round, d);
-		return;
-	}
 	while ((m = TAILQ_FIRST(&d->ring)) != NULL && d->taken < d->slots) {
-		dispatcher_remove(d, m);
-		if (m->room(m->arg) <= m->credit)
-			continue;
+		TAILQ_REMOVE(&d->ring, m, entry);
 		if (m->credit++ == 0)
 			TAILQ_INSERT_TAIL(&given, m, granted);
 		d->taken++;
-		dispatcher_insert(d, m);
+		if (--m->wants > 0)
+			dispatcher_insert(d, m);
 	}
 	while ((m = TAILQ_TAKE(&given, granted)) != NULL) {
-		if (m->queued)
-			dispatcher_remove(d, m);
+		dispatcher_want(d, m, 0);
 		n = m->credit;
 		m->credit = 0;
 		m->grant(n, m->arg);
@@ -117,19 +104,14 @@ dispatcher_set_slots(struct dispatcher *d, unsigned slots)
 }
 
 void
-dispatcher_enter(struct dispatcher *d, struct dispatcher_member *m)
+dispatcher_want(struct dispatcher *d, struct dispatcher_member *m, unsigned n)
 {
-	if (m->queued)
-		return;
-	dispatcher_insert(d, m);
+	if (m->wants == 0 && n > 0)
+		dispatcher_insert(d, m);
+	else if (m->wants > 0 && n == 0)
+		TAILQ_REMOVE(&d->ring, m, entry);
+	m->wants = n;
 	dispatcher_wake(d);
-}
-
-void
-dispatcher_leave(struct dispatcher *d, struct dispatcher_member *m)
-{
-	if (m->queued)
-		dispatcher_remove(d, m);
 }
 
 void

@@ -2,8 +2,8 @@
  * Hands out the daemon's handler slots (max_handlers) to queues that have
  * work.  It never touches messages.
  *
- * Members with work are in a ring.  The head gets one slot and goes to the tail; a
- * member that can take no more leaves; without a free slot the ring waits.  Members of
+ * Members that want slots are in a ring.  The head gets one slot and goes to the tail; a
+ * member that wants no more leaves; without a free slot the ring waits.  Members of
  * higher priority come before all lower ones.  Between members of one priority none
  * waits for more than one turn of the others.
  *
@@ -22,15 +22,13 @@ struct dispatcher;
 
 /* Embedded in its consumer. */
 struct dispatcher_member {
-	TAILQ_ENTRY(dispatcher_member)	 entry;
-	bool	 queued;	/* in the ring */
-	int	 priority;	/* changes only while not queued */
+	TAILQ_ENTRY(dispatcher_member)	 entry;	/* of the ring, while wants > 0 */
+	unsigned	 wants;	/* slots, beyond those that it has */
+	int	 priority;	/* changes only while wants is 0 */
 	unsigned	 credit;	/* given in this round, not yet granted */
 	TAILQ_ENTRY(dispatcher_member)	 granted;	/* valid while credit > 0 */
-	/* The number of slots that it could use now, beyond those that it holds. */
-	unsigned	(*room)(void *);
 	/* The member gets n slots, n >= 1; it has left the ring. */
-	void	(*grant)(unsigned, void *);
+	void	(*grant)(unsigned n, void *);
 	void	*arg;
 };
 
@@ -39,11 +37,10 @@ void			 dispatcher_free(struct dispatcher *);	/* NULL is fine */
 void			 dispatcher_set_slots(struct dispatcher *, unsigned);
 
 /*
- * Enters the member at the tail of its priority; no-op while it is in the ring.  Grants
- * come from the loop, at the end of this turn.
+ * The member wants so many slots, 0: none.  It enters the ring at the tail of its priority, or
+ * keeps its place there.  Grants come from the loop, at the end of this turn.
  */
-void			 dispatcher_enter(struct dispatcher *, struct dispatcher_member *);
-void			 dispatcher_leave(struct dispatcher *, struct dispatcher_member *);
+void			 dispatcher_want(struct dispatcher *, struct dispatcher_member *, unsigned);
 void			 dispatcher_release(struct dispatcher *, unsigned n);
 
 unsigned		 dispatcher_taken(const struct dispatcher *);

@@ -13,26 +13,7 @@
 #include "handler/start_error.h"
 #include "policy/tick.h"
 
-#define FIELDS_MAX	12
 #define CAUSE_LINE_MAX	200	/* bytes of a handler's line that a cause quotes */
-
-/* A record about a queue. */
-#define queue_event(cfg, level, event, ...)	\
-	log_event((level), (event), (&(struct log_ctx){ .queue = (cfg)->name }), __VA_ARGS__)
-
-/* Fields gathered one by one; the last is LF_END. */
-struct fields {
-	struct log_field	f[FIELDS_MAX];
-	size_t			n;
-	char			signal[UTIL_SIGNAL_MAX];	/* one of them may point here */
-};
-
-static void
-fields_add(struct fields *fs, struct log_field f)
-{
-	if (fs->n < FIELDS_MAX - 1)
-		fs->f[fs->n++] = f;
-}
 
 static struct log_ctx
 ctx_of(const struct message *msg, pid_t pid)
@@ -56,230 +37,132 @@ event_log_delivered(const struct message *msg)
 	    LF_MEM("payload", msg->payload, msg->len) : LF_STR("payload", NULL));
 }
 
-/* status= or signal=, duration=, error= */
-static void
-fields_add_result(struct fields *fs, const struct result *r)
+/* status=, signal= or step= */
+static struct log_field
+end_field(const struct result *r, char signal[static UTIL_SIGNAL_MAX])
 {
 	switch (r->end) {
 	case END_EXIT:
-		fields_add(fs, LF_INT("status", r->status));
-		break;
+		return LF_INT("status", r->status);
 	case END_SIGNAL:
-		fields_add(fs, LF_STR("signal", util_signal(r->signo, fs->signal)));
-		break;
+		return LF_STR("signal", util_signal(r->signo, signal));
 	case END_NOT_STARTED:
-		fields_add(fs, LF_STR("step", r->step));
-		fields_add(fs, LF_STR("error", strerror(r->error)));
-		return;
+		return LF_STR("step", r->step);
 	case END_NOT_RUN:
-		return;
 	case END_ANSWER:
 	case END_UNFRAMEABLE:
 		break;
 	}
-	fields_add(fs, LF_USEC("duration", r->duration));
+	return LF_STR("status", NULL);
 }
 
-struct outcome_event {
+/* duration= or error= */
+static struct log_field
+duration_field(const struct result *r)
+{
+	if (r->end == END_NOT_STARTED)
+		return LF_STR("error", strerror(r->error));
+	return r->end == END_NOT_RUN ? LF_STR("duration", NULL) :
+	    LF_USEC("duration", r->duration);
+}
+
+/* An acked delivery's messages are in their queues. */
+static void
+log_pushed(struct stats *s, const struct log_ctx *ctx, const struct pushes *pushes)
+{
+	const struct pushes_target *t;
+
+	s->n[STAT_PUSHED] += pushes_count(pushes);
+	for (size_t i = 0; i < pushes_targets(pushes); i++) {
+		t = pushes_target(pushes, i);
+		log_event(LOG_LV_DEBUG, "pushed", ctx, LF_STR("to", t->queue->name),
+		    LF_INT("count", (int64_t)t->count));
+	}
+}
+
+struct settle_event {
 	const char	*name;
 	enum log_level	 level;
+	enum stat	 stat;	/* STAT_MAX: none */
 };
 
-/* Events of verdicts that Redis took unchanged. */
-static const struct outcome_event verdict_events[] = {
-	[VERDICT_ACK] = { "acked", LOG_LV_INFO },
-	[VERDICT_DROP] = { "cancelled", LOG_LV_INFO },
-	[VERDICT_RETRY] = { "retry", LOG_LV_WARN },
-	[VERDICT_DEFER] = { "deferred", LOG_LV_INFO },
-	[VERDICT_DEAD] = { "dead", LOG_LV_ERROR },
-	[VERDICT_RETURN] = { "returned", LOG_LV_INFO },
-	[VERDICT_STALE] = { "stale", LOG_LV_WARN },
+/* Of verdicts that Redis took unchanged. */
+static const struct settle_event verdict_events[] = {
+	[VERDICT_ACK] = { "acked", LOG_LV_INFO, STAT_ACKED },
+	[VERDICT_DROP] = { "cancelled", LOG_LV_INFO, STAT_CANCELLED },
+	[VERDICT_RETRY] = { "retry", LOG_LV_WARN, STAT_RETRIED },
+	[VERDICT_DEFER] = { "deferred", LOG_LV_INFO, STAT_DEFERRED },
+	[VERDICT_DEAD] = { "dead", LOG_LV_ERROR, STAT_DEAD },
+	[VERDICT_RETURN] = { "returned", LOG_LV_INFO, STAT_RETURNED },
+	[VERDICT_STALE] = { "stale", LOG_LV_WARN, STAT_STALE },
 };
 
-static struct outcome_event
-settled_event(const struct verdict *v, const struct result *r, enum settled how)
+static struct settle_event
+settle_event(const struct verdict *v, const struct result *r, enum settled how, bool leases)
 {
 	switch (how) {
 	case SETTLED_OK:
 		/* A batch has a record of its own. */
 		if (v->op == VERDICT_ACK && r->batch > 0)
-			return (struct outcome_event){ "acked", LOG_LV_DEBUG };
+			return (struct settle_event){ "acked", LOG_LV_DEBUG, STAT_ACKED };
 		break;
 	case SETTLED_STALE:
-		return (struct outcome_event){ "stale", LOG_LV_WARN };
-	case SETTLED_RESCUED:
-		return (struct outcome_event){ "rescued", LOG_LV_WARN };
+		return verdict_events[VERDICT_STALE];
 	case SETTLED_DROPPED:
-		return (struct outcome_event){ v->failed ? "failed" : "dropped", LOG_LV_ERROR };
+		if (v->failed)
+			return (struct settle_event){ "failed", LOG_LV_ERROR, STAT_FAILED };
+		return (struct settle_event){ "dropped", LOG_LV_ERROR, STAT_DROPPED };
 	case SETTLED_DEFERRED:
-		return (struct outcome_event){ "warning", LOG_LV_ERROR };
+		return (struct settle_event){ "warning", LOG_LV_ERROR, STAT_MAX };
 	case SETTLED_GAVE_UP:
-		return (struct outcome_event){ "warning", LOG_LV_WARN };
+		return (struct settle_event){ "warning", LOG_LV_WARN,
+		    leases ? STAT_MAX : STAT_DROPPED };
 	}
 	return verdict_events[v->op];
 }
 
 void
-event_log_settled(const struct message *msg, const struct verdict *v,
+event_log_settled(struct stats *s, const struct message *msg, const struct verdict *v,
     const struct result *r, enum settled how)
 {
-	struct outcome_event event = settled_event(v, r, how);
+	bool leases = kind_has(msg->cfg->kind, TRAIT_LEASES);
+	struct settle_event event = settle_event(v, r, how, leases);
 	struct log_ctx ctx = ctx_of(msg, r->pid);
-	struct fields fs = { .n = 0 };
+	char signal[UTIL_SIGNAL_MAX];
+	const char *warning = NULL;
 
-	if (!log_is_on(event.level))
-		return;
-	fields_add_result(&fs, r);
-	if (v->reason != REASON_NONE)
-		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
-	if (v->reason == REASON_CANCELLED)
-		fields_add(&fs, LF_STR("by", msg->cancelled_by));
-	if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
-		fields_add(&fs, LF_USEC("delay", v->delay));
-	fields_add(&fs, LF_STR(result_has_words(r) ? "answer" : "cause", r->answer));
+	if (event.stat != STAT_MAX)
+		s->n[event.stat]++;
+	if (how == SETTLED_OK) {
+		s->n[STAT_FAILED] += v->failed;
+		s->n[STAT_CANCELLED] += v->op == VERDICT_DEAD && v->reason == REASON_CANCELLED;
+		if (v->op == VERDICT_ACK && r->pushes != NULL)
+			log_pushed(s, &ctx, r->pushes);
+	}
 	if (how == SETTLED_DEFERRED)
-		fields_add(&fs, LF_STR("warning", "the dead letter could not be written: "
-		    "the message is due again in 60s"));
-	if (how == SETTLED_GAVE_UP) {
-		fields_add(&fs, LF_STR("warning", kind_has(msg->cfg->kind, TRAIT_LEASES) ?
-		    "the result could not be delivered: "
+		warning = "the dead letter could not be written: the message is due again in 60s";
+	else if (how == SETTLED_GAVE_UP)
+		warning = leases ? "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
-		    "the message could not be returned: it may be lost"));
-		fields_add(&fs, LF_STR("result", verdict_events[v->op].name));
-	}
-	fs.f[fs.n] = LF_END;
-	log_write(event.level, event.name, &ctx, fs.f);
-}
-
-void
-event_log_pushed(const struct message *msg, const struct result *r)
-{
-	struct log_ctx ctx = ctx_of(msg, r->pid);
-	const struct pushes_target *t;
-
-	for (size_t i = 0; i < pushes_targets(r->pushes); i++) {
-		t = pushes_target(r->pushes, i);
-		log_event(LOG_LV_DEBUG, "pushed", &ctx, LF_STR("to", t->queue->name),
-		    LF_INT("count", (int64_t)t->count));
-	}
+		    "the message could not be returned: it may be lost";
+	log_event(event.level, event.name, &ctx, end_field(r, signal), duration_field(r),
+	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
+	    LF_STR("by", v->reason == REASON_CANCELLED ? msg->cancelled_by : NULL),
+	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER ? LF_USEC("delay", v->delay) :
+	    LF_STR("delay", NULL), LF_STR(result_has_words(r) ? "answer" : "cause", r->answer),
+	    LF_STR("warning", warning),
+	    LF_STR("result", how == SETTLED_GAVE_UP ? verdict_events[v->op].name : NULL));
 }
 
 void
 event_log_batch(const struct queue_config *cfg, const struct result *r, unsigned acked)
 {
 	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
-	struct fields fs = { .n = 0 };
+	char signal[UTIL_SIGNAL_MAX];
 
-	fields_add(&fs, LF_INT("batch", r->batch));
-	if (acked != r->batch)
-		fields_add(&fs, LF_INT("acked", acked));
-	fields_add_result(&fs, r);
-	fs.f[fs.n] = LF_END;
-	if (log_is_on(LOG_LV_INFO))
-		log_write(LOG_LV_INFO, "acked", &ctx, fs.f);
-}
-
-void
-event_log_lingers(const struct queue_config *cfg, pid_t pid, unsigned batch)
-{
-	struct log_ctx ctx = { .queue = cfg->name, .pid = pid };
-
-	log_event(LOG_LV_WARN, "warning", &ctx, LF_INT("batch", batch), LF_STR("warning",
-	    "all messages of the batch are settled, and its process runs on: it keeps its slot "
-	    "until it exits"));
-}
-
-void
-event_log_wrong(const struct queue_config *cfg, const struct result *r)
-{
-	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
-
-	log_event(LOG_LV_WARN, "warning", &ctx, LF_INT("batch", r->batch),
-	    LF_STR("cause", r->answer), LF_STR("warning", "the batch breaks the protocol: its "
-	    "messages without a verdict of their own have failed"));
-}
-
-void
-event_log_ticked(const struct queue_config *cfg, const struct tick_report *t)
-{
-	if (t->requeued > 0)
-		queue_event(cfg, LOG_LV_WARN, "requeued", LF_INT("count", t->requeued));
-	if (t->promoted > 0)
-		queue_event(cfg, LOG_LV_DEBUG, "promoted", LF_INT("count", t->promoted));
-	if (t->dropped > 0)
-		queue_event(cfg, LOG_LV_WARN, "dropped", LF_INT("count", t->dropped));
-	if (t->warning != NULL)
-		queue_event(cfg, LOG_LV_WARN, "warning", LF_STR("warning", t->warning));
-}
-
-void
-event_log_paused(const struct queue_config *cfg, bool paused, const char *why)
-{
-	queue_event(cfg, LOG_LV_INFO, paused ? "paused" : "unpaused",
-	    LF_STR("why", paused ? why : NULL));
-}
-
-void
-event_log_limited(const struct queue_config *cfg, const char *reason)
-{
-	queue_event(cfg, LOG_LV_DEBUG, "limited", LF_STR("reason", reason));
-}
-
-void
-event_log_listening(const struct queue_config *cfg, bool on, const char *why)
-{
-	if (on)
-		queue_event(cfg, LOG_LV_INFO, "subscribed");
-	else
-		queue_event(cfg, LOG_LV_ERROR, "unsubscribed", LF_STR("error", why));
-}
-
-void
-event_log_suspended(const struct queue_config *cfg, const struct breaker *b,
-    const char *cause)
-{
-	usec_t since = clock_mono() - b->since;
-
-	/* The hourly reminder also has the time of the suspension. */
-	queue_event(cfg, LOG_LV_ERROR, "suspended",
-	    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause),
-	    since < SEC ? LF_STR("since", NULL) : LF_USEC("since", since));
-}
-
-void
-event_log_resumed(const struct queue_config *cfg, const struct breaker *b)
-{
-	queue_event(cfg, LOG_LV_INFO, "resumed", LF_USEC("after", clock_mono() - b->since));
-}
-
-void
-event_log_scheduled(const struct queue_config *cfg, const struct schedule_config *s,
-    int64_t tick, double now)
-{
-	usec_t late = (usec_t)((now - (double)tick) * (double)SEC);
-	char text[TICK_TEXT_MAX];
-
-	queue_event(cfg, LOG_LV_INFO, "scheduled", LF_STR("schedule", s->name),
-	    LF_STR("tick", tick_text(tick, text)), LF_USEC("late", late > 0 ? late : 0));
-}
-
-void
-event_log_schedule_missed(const struct queue_config *cfg, const struct schedule_config *s,
-    int64_t tick)
-{
-	char text[TICK_TEXT_MAX];
-
-	queue_event(cfg, LOG_LV_WARN, "warning", LF_STR("schedule", s->name),
-	    LF_STR("tick", tick_text(tick, text)),
-	    LF_STR("warning", "missed: no daemon ran the schedule in time"));
-}
-
-void
-event_log_schedule_failed(const struct queue_config *cfg, const struct schedule_config *s,
-    const char *cause)
-{
-	queue_event(cfg, LOG_LV_ERROR, "warning", LF_STR("schedule", s->name),
-	    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
+	log_event(LOG_LV_INFO, "acked", &ctx, LF_INT("batch", r->batch),
+	    acked != r->batch ? LF_INT("acked", acked) : LF_STR("acked", NULL),
+	    end_field(r, signal), duration_field(r));
 }
 
 /*
@@ -301,16 +184,22 @@ last_line(const char *text, size_t len, const char **line)
 
 /* The handler's words come last, so that they cannot imitate text of rqd after them. */
 char *
-event_log_cause(const struct queue_config *cfg, const struct result *r)
+event_log_cause(const struct queue_config *cfg, const struct verdict *v, const struct result *r)
 {
 	const char *program = cfg->command != NULL && cfg->command[0] != NULL ? cfg->command[0] :
-	    "", *line = "";
+	    "", *line = "", *before = ", stderr: ";
 	char how[UTIL_SIGNAL_MAX + 32], signal[UTIL_SIGNAL_MAX];
+	bool said = v->suspend == REASON_NONE && (v->reason == REASON_ANSWER ||
+	    v->reason == REASON_PROTOCOL || v->reason == REASON_PUSHES);
 	size_t len = 0;
 
 	if (r->end == END_NOT_STARTED)
 		return start_error_text(cfg, r->step, r->error);
-	if (r->stop == STOP_TIME_LIMIT)
+	if (said)
+		snprintf(how, sizeof(how), "%s", v->reason == REASON_ANSWER ? "it said retry" :
+		    v->reason == REASON_PROTOCOL ? "it broke the protocol" :
+		    "it may not push that");
+	else if (r->stop == STOP_TIME_LIMIT)
 		snprintf(how, sizeof(how), "time_limit is over");
 	else if (r->end == END_EXIT)
 		snprintf(how, sizeof(how), "exit status %d", r->status);
@@ -318,8 +207,12 @@ event_log_cause(const struct queue_config *cfg, const struct result *r)
 		snprintf(how, sizeof(how), "signal %s", util_signal(r->signo, signal));
 	else
 		return NULL;
-	if (r->error_tail != NULL)
+	if (said && r->answer != NULL) {
+		len = last_line(r->answer, strlen(r->answer), &line);
+		before = ": ";
+	} else if (r->error_tail != NULL) {
 		len = last_line(r->error_tail, r->error_len, &line);
-	return xasprintf("command %s: %s%s%.*s", program, how, len > 0 ? ", stderr: " : "",
-	    (int)len, line);
+	}
+	return xasprintf("command %s: %s%s%.*s", program, how, len > 0 ? before : "", (int)len,
+	    line);
 }

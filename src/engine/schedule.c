@@ -87,58 +87,36 @@ due_tick(const struct schedule *s, double now)
 	return now - (double)next <= TICK_GRACE_MIN ? next : latest;
 }
 
-static usec_t
-spread(const struct schedule *s, int64_t tick)
-{
-	usec_t most = tick_period(s->cfg, tick) * SEC / 20;
-
-	return (usec_t)(random_unit() * (double)(most < SPREAD_MAX ? most : SPREAD_MAX));
-}
-
 /* Sets the timer for the next tick; it fires at once if that has passed. */
 static void
 schedule_arm(struct schedule *s)
 {
 	double now = redis_time(s), in;
 	int64_t tick = tick_next(s->cfg, (int64_t)now), due = due_tick(s, now);
+	usec_t most;
 
 	in = ((double)tick - now) * (double)SEC;
 	s->status.next = due != TICK_NEVER ? due : tick;
-	if (due != TICK_NEVER)
+	if (due != TICK_NEVER) {
 		timer_set(&s->timer, 0);
-	else if (tick == TICK_NEVER || in > (double)LOOK_EVERY)
+	} else if (tick == TICK_NEVER || in > (double)LOOK_EVERY) {
 		timer_set(&s->timer, LOOK_EVERY);
-	else
-		timer_set(&s->timer, (usec_t)in + spread(s, tick));
+	} else {
+		most = tick_period(s->cfg, tick) * SEC / 20;
+		if (most > SPREAD_MAX)
+			most = SPREAD_MAX;
+		timer_set(&s->timer, (usec_t)in + (usec_t)(random_unit() * (double)most));
+	}
 }
 
 /* -- asking ---------------------------------------------------------------------- */
 
 static void
-schedule_free(struct schedule *s)
-{
-	request_cancel(&s->request);
-	timer_stop(&s->timer);
-	keys_done(&s->keys);
-	config_unref(s->config);
-	free(s->cause);
-	free(s);
-}
-
-/* Logs the failure if its cause has changed, not at every try. */
-static void
-schedule_failed(struct schedule *s, const char *cause)
-{
-	if (s->cause == NULL || strcmp(s->cause, cause) != 0) {
-		event_log_schedule_failed(s->queue, s->cfg, cause);
-		xreplace(&s->cause, cause);
-	}
-	timer_set(&s->timer, backoff_delay(SEC, MINUTE, ++s->failures, random_unit()));
-}
-
-static void
 schedule_settle(struct schedule *s, const char *what, double now)
 {
+	usec_t late = (usec_t)((now - (double)s->asked) * (double)SEC);
+	char text[TICK_TEXT_MAX];
+
 	s->failures = 0;
 	xreplace(&s->cause, NULL);
 	conn_saw_time(schedule_conn(s), now);
@@ -151,29 +129,22 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	}
 	if (strcmp(what, "pushed") == 0) {
 		s->status.runs++;
-		event_log_scheduled(s->queue, s->cfg, s->asked, now);
+		queue_event(s->queue, LOG_LV_INFO, "scheduled", LF_STR("schedule", s->cfg->name),
+		    LF_STR("tick", tick_text(s->asked, text)),
+		    LF_USEC("late", late > 0 ? late : 0));
 	} else if (strcmp(what, "missed") == 0)
-		event_log_schedule_missed(s->queue, s->cfg, s->asked);
+		queue_event(s->queue, LOG_LV_WARN, "warning", LF_STR("schedule", s->cfg->name),
+		    LF_STR("tick", tick_text(s->asked, text)),
+		    LF_STR("warning", "missed: no daemon ran the schedule in time"));
 	schedule_arm(s);
-}
-
-/* Whether the script may say this word; a reply with another one is an error. */
-static bool
-schedule_knows(const char *what)
-{
-	static const char *const words[] = { "pushed", "done", "new", "missed", "early" };
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if (strcmp(what, words[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 static void
 schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
+	static const char *const known[] = { "pushed", "done", "new", "missed", "early" };
 	struct schedule *s = arg;
+	const char *what;
 	char cause[REPLY_CAUSE];
 
 	if (s->all->stopped)
@@ -183,10 +154,22 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 		timer_set(&s->timer, SEC);
 		return;
 	}
-	if (!reply_has(r, answer_form) || !schedule_knows(reply_str_at(r, ANSWER_WHAT)))
-		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
-	else
-		schedule_settle(s, reply_str_at(r, ANSWER_WHAT), reply_double_at(r, ANSWER_NOW));
+	what = reply_has(r, answer_form) ? reply_str_at(r, ANSWER_WHAT) : "";
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strcmp(what, known[i]) == 0) {
+			schedule_settle(s, what, reply_double_at(r, ANSWER_NOW));
+			return;
+		}
+	}
+
+	/* An error, or another word.  It is logged if it has changed, not at every try. */
+	(void)reply_cause(r, cause, sizeof(cause));
+	if (s->cause == NULL || strcmp(s->cause, cause) != 0) {
+		queue_event(s->queue, LOG_LV_ERROR, "warning", LF_STR("schedule", s->cfg->name),
+		    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
+		xreplace(&s->cause, cause);
+	}
+	timer_set(&s->timer, backoff_delay(SEC, MINUTE, ++s->failures, random_unit()));
 }
 
 static void
@@ -226,19 +209,6 @@ schedule_look(void *arg)
 
 /* -- all of them ------------------------------------------------------------------- */
 
-static struct schedule *
-schedule_new(struct schedules *all, struct config *config, const struct schedule_config *cfg)
-{
-	struct schedule *s = NEW(struct schedule, .all = all, .config = config_ref(config),
-	    .cfg = cfg, .queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
-	    .status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 });
-
-	keys_init(&s->keys, shard_keys_schedule(s->queue));
-	timer_init(&s->timer, all->env->loop, schedule_look, s);
-	request_init(&s->request, schedule_answered, s);
-	return s;
-}
-
 static void
 schedule_start(struct schedule *s)
 {
@@ -248,21 +218,19 @@ schedule_start(struct schedule *s)
 static void
 remove_all(struct schedules *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		schedule_free(all->at[i]);
+	for (size_t i = 0; i < all->n; i++) {
+		struct schedule *s = all->at[i];
+
+		request_cancel(&s->request);
+		timer_stop(&s->timer);
+		keys_done(&s->keys);
+		config_unref(s->config);
+		free(s->cause);
+		free(s);
+	}
 	free(all->at);
 	all->at = NULL;
 	all->n = 0;
-}
-
-static uint64_t
-runs_of(const struct schedules *all, const char *name)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		if (strcmp(all->at[i]->cfg->name, name) == 0)
-			return all->at[i]->status.runs;
-	}
-	return 0;
 }
 
 /* Redis knows which ticks have run, so this carries over only the counts of this daemon. */
@@ -272,9 +240,20 @@ schedules_reconfigure(struct schedules *all, struct config *config)
 	struct schedule **new = xcalloc(config->nschedules + 1, sizeof(struct schedule *));
 
 	for (size_t i = 0; i < config->nschedules; i++) {
-		new[i] = schedule_new(all, config, config->schedules[i]);
-		new[i]->status.runs = runs_of(all, new[i]->cfg->name);
-		schedule_start(new[i]);
+		const struct schedule_config *cfg = config->schedules[i];
+		struct schedule *s = NEW(struct schedule, .all = all, .config = config_ref(config),
+		    .cfg = cfg, .queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
+		    .status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 });
+
+		keys_init(&s->keys, shard_keys_schedule(s->queue));
+		timer_init(&s->timer, all->env->loop, schedule_look, s);
+		request_init(&s->request, schedule_answered, s);
+		for (size_t k = 0; k < all->n; k++) {
+			if (strcmp(all->at[k]->cfg->name, cfg->name) == 0)
+				s->status.runs = all->at[k]->status.runs;
+		}
+		schedule_start(s);
+		new[i] = s;
 	}
 	remove_all(all);
 	all->at = new;

@@ -1,68 +1,136 @@
 /*
- * The suspension of a queue; see suspension.h.  After every call of the breaker,
- * after() logs the change and sets the timer of the next probe.
+ * The suspension of a queue; see suspension.h.
+ *
+ * Deliveries that began before a queue was SUSPENDED may end then.  Their failures change
+ * nothing, so that they do not delay the probe.  A success proves that the command works: the
+ * queue resumes.
  */
 #include "engine/suspension.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/utf8.h"
 #include "engine/event_log.h"
+
+#define PROBE_FIRST	(1 * SEC)
+#define PROBE_MOST	(5 * SEC)	/* the longest wait */
+#define FAILED_MAX	10000	/* messages that are remembered: the last */
+#define TIMES_MAX	3	/* failures of one message that count in a row */
+#define AGAIN		SEC	/* a probe is due, and nothing is there to try */
+
+/* The only place that changes the state. */
+static void
+suspension_set_state(struct suspension *s, enum suspension_state state, usec_t probe_at)
+{
+	s->state = state;
+	s->probe_at = probe_at;
+	if (state == SUSPENDED)
+		timer_set_at(&s->probe, probe_at);
+	else
+		timer_stop(&s->probe);
+	s->changed(s->arg);
+}
+
+/* The next probe comes after 1 s, 2 s, 4 s, and then always 5 s; no jitter (unit 1). */
+static void
+wait_for_probe(struct suspension *s)
+{
+	suspension_set_state(s, SUSPENDED,
+	    clock_mono() + backoff_delay(PROBE_FIRST, PROBE_MOST, s->probes + 1, 1));
+}
+
+static void
+forget(struct suspension *s, size_t i)
+{
+	free(s->failed[i].tag);
+	s->nfailed--;
+	memmove(&s->failed[i], &s->failed[i + 1], (s->nfailed - i) * sizeof(*s->failed));
+}
+
+/*
+ * A probe is due.  If nothing else is there to try, it takes the message that has waited for
+ * the longest time since it failed.
+ */
+static void
+probe_due(void *arg)
+{
+	struct suspension *s = arg;
+
+	s->changed(s->arg);
+	if (s->nfailed == 0)
+		return;
+	s->due(s->failed, 1, s->arg);
+	forget(s, 0);
+	timer_set(&s->probe, AGAIN);
+}
+
+/* When it begins, and then hourly, with the time since then. */
+static void
+tell(struct suspension *s, const char *cause)
+{
+	usec_t since = clock_mono() - s->since;
+
+	queue_event(s->cfg, LOG_LV_ERROR, "suspended", LF_STR("reason", reason_name(s->reason)),
+	    LF_STR("error", cause),
+	    since < SEC ? LF_STR("since", NULL) : LF_USEC("since", since));
+	timer_set(&s->reminder, HOUR);
+}
 
 static void
 remind(void *arg)
 {
 	struct suspension *s = arg;
 
-	event_log_suspended(s->cfg, &s->breaker, s->cause[0] != '\0' ? s->cause : NULL);
-	timer_set(&s->reminder, HOUR);
+	tell(s, s->cause[0] != '\0' ? s->cause : NULL);
 }
 
+/* Unless it is SUSPENDED already. */
 static void
-set_cause(struct suspension *s, const char *cause)
+suspend(struct suspension *s, enum reason reason, const char *cause)
 {
+	bool probing = s->state == PROBING;
+
+	s->probes = probing && s->reason == reason ? s->probes + 1 : 0;
+	s->reason = reason;
 	utf8_copy_visible(s->cause, SUSPENSION_CAUSE_MAX, cause != NULL ? cause : "",
 	    cause != NULL ? strlen(cause) : 0);
+	wait_for_probe(s);
+	if (probing)
+		return;
+	s->since = clock_mono();
+	s->stats->n[STAT_SUSPENDED]++;
+	tell(s, cause);
+	s->blocked(s->arg);
 }
 
+/* The row is over.  If the queue was suspended, its failures are due at once. */
 static void
-after(struct suspension *s, enum breaker_event event, const char *cause)
+succeed(struct suspension *s)
 {
-	switch (event) {
-	case BREAKER_SUSPENDED:
-		set_cause(s, cause);
-		s->stats->n[STAT_SUSPENDED]++;
-		event_log_suspended(s->cfg, &s->breaker, cause);
-		s->blocked(s->arg);
-		timer_set(&s->reminder, HOUR);
-		break;
-	case BREAKER_RESUMED:
-		event_log_resumed(s->cfg, &s->breaker);
+	bool was_on = s->state != NOT_SUSPENDED;
+
+	s->failures = 0;
+	s->probes = 0;
+	s->pops_refused = false;
+	suspension_set_state(s, NOT_SUSPENDED, 0);
+	if (was_on) {
+		queue_event(s->cfg, LOG_LV_INFO, "resumed",
+		    LF_USEC("after", clock_mono() - s->since));
 		s->blocked(s->arg);
 		timer_stop(&s->reminder);
-		break;
-	case BREAKER_STILL:
-		set_cause(s, cause);
-		break;
-	case BREAKER_NOTHING:
-		break;
+		if (s->nfailed > 0)
+			s->due(s->failed, s->nfailed, s->arg);
 	}
-	if (s->breaker.state == BREAKER_OPEN)
-		timer_set_at(&s->probe, s->breaker.probe_at);
-	else
-		timer_stop(&s->probe);
-	s->changed(s->arg);
+	while (s->nfailed > 0)
+		forget(s, s->nfailed - 1);
 }
 
 void
-suspension_init(struct suspension *s, struct loop *loop, const struct queue_config *cfg,
-    struct stats *stats, void (*changed)(void *), void (*blocked)(void *), void *arg)
+suspension_init(struct suspension *s, struct loop *loop)
 {
-	*s = (struct suspension){ .cfg = cfg, .stats = stats, .changed = changed,
-	    .blocked = blocked, .arg = arg };
-	breaker_init(&s->breaker, cfg->suspend_after);
-	timer_init(&s->probe, loop, changed, arg);
+	timer_init(&s->probe, loop, probe_due, s);
 	timer_init(&s->reminder, loop, remind, s);
 }
 
@@ -71,89 +139,139 @@ suspension_done(struct suspension *s)
 {
 	timer_stop(&s->probe);
 	timer_stop(&s->reminder);
+	while (s->nfailed > 0)
+		forget(s, s->nfailed - 1);
+	free(s->failed);
 	free(s->refused);
 }
 
-void
-suspension_reconfigure(struct suspension *s, const struct queue_config *cfg)
+bool
+suspension_allows(const struct suspension *s, bool *single)
 {
-	s->cfg = cfg;
-	s->breaker.limit = cfg->suspend_after;
+	*single = s->state != NOT_SUSPENDED;
+	return s->state == NOT_SUSPENDED ||
+	    (s->state == SUSPENDED && clock_mono() >= s->probe_at);
 }
 
-bool
-suspension_is_on(const struct suspension *s)
+enum turn
+suspension_turn(struct suspension *s)
 {
-	return s->breaker.state != BREAKER_CLOSED;
+	static const enum turn turns[] = {
+		TURN_OLDEST, TURN_NEWEST, TURN_FEWEST, TURN_LONGEST
+	};
+
+	if (s->state != SUSPENDED)
+		return TURN_SHARE;
+	suspension_set_state(s, PROBING, 0);
+	return turns[s->turns++ % ARRAY_LEN(turns)];
 }
 
 void
 suspension_probe_now(struct suspension *s)
 {
-	breaker_hurry(&s->breaker, clock_mono());
-	after(s, BREAKER_NOTHING, NULL);
+	if (s->state == SUSPENDED)
+		suspension_set_state(s, SUSPENDED, clock_mono());
 }
 
-/* Makes the text of the cause only if it is kept: most failures suspend nothing. */
-static void
-failed(struct suspension *s, enum breaker_event event, const struct result *r)
+bool
+suspension_doubts(const struct suspension *s)
 {
-	char *cause = NULL;
+	return s->state != NOT_SUSPENDED && !s->pops_refused;
+}
 
-	if (event == BREAKER_SUSPENDED || event == BREAKER_STILL)
-		cause = event_log_cause(s->cfg, r);
-	after(s, event, cause);
-	free(cause);
+unsigned
+suspension_note(struct suspension *s, const struct message *msg, const struct verdict *v)
+{
+	unsigned times = v->failed || v->op == VERDICT_RETRY;
+
+	if (!kind_has(s->cfg->kind, TRAIT_LEASES))
+		return times;
+	for (size_t i = 0; i < s->nfailed; i++) {
+		if (s->failed[i].shard == msg->shard && strcmp(s->failed[i].tag, msg->tag) == 0) {
+			times += times > 0 ? s->failed[i].times : 0;
+			forget(s, i);
+			break;
+		}
+	}
+	if (v->op != VERDICT_RETRY)
+		return times;
+	if (s->nfailed == FAILED_MAX)
+		forget(s, 0);
+	*APPEND(s->failed, s->nfailed) = (struct retry){ xstrdup(msg->tag), msg->shard, times };
+	return times;
+}
+
+/* Whether this failure suspends the queue, or shows that it must stay so. */
+static bool
+fails(struct suspension *s, const struct verdict *v, unsigned times)
+{
+	int limit = s->cfg->suspend_after, most = limit - 1 < TIMES_MAX ? limit - 1 : TIMES_MAX;
+
+	if (v->suspend != REASON_NONE || s->state != NOT_SUSPENDED)
+		return s->state != SUSPENDED;
+	/* One message alone does not suspend the queue, but with suspend_after = 1. */
+	if (times > 1 && (int)times > most)
+		return false;
+	s->failures++;
+	return limit != 0 && s->failures >= limit;
 }
 
 void
-suspension_judge(struct suspension *s, const struct verdict *v, const struct result *r)
+suspension_judge(struct suspension *s, const struct verdict *v, const struct result *r,
+    unsigned times)
 {
-	usec_t now = clock_mono();
+	bool failed = v->suspend != REASON_NONE || v->failed || v->op == VERDICT_RETRY;
+	char *cause;
 
-	if (v->suspend != REASON_NONE) {
-		failed(s, breaker_cannot_execute(&s->breaker, now), r);
-	} else if (v->op == VERDICT_ACK) {
-		after(s, breaker_success(&s->breaker), NULL);
-	} else if (verdict_is_of_message(v)) {
-		after(s, breaker_judged(&s->breaker, now), NULL);
-	} else if (v->failed || v->op == VERDICT_RETRY) {
-		failed(s, breaker_failure(&s->breaker, now), r);
-	} else {
-		breaker_unproved(&s->breaker, now);
-		after(s, BREAKER_NOTHING, NULL);
+	if (v->suspend == REASON_NONE && (v->op == VERDICT_ACK || verdict_is_of_message(v))) {
+		/*
+		 * The handler gave a verdict on its message (dead_status, "dead", "defer").  So it
+		 * can be executed, but others need not succeed: a queue that is suspended for
+		 * failures stays so.
+		 */
+		if (v->op == VERDICT_ACK ||
+		    (s->state == PROBING && s->reason == REASON_CANNOT_EXECUTE))
+			succeed(s);
+		else
+			suspension_idle(s);
+	} else if (!failed) {
+		/* Without a result: the message was returned, or settled elsewhere. */
+		if (s->state == PROBING)
+			wait_for_probe(s);
+	} else if (fails(s, v, times)) {
+		/* It can be executed again, and failures alone do not suspend this queue. */
+		if (v->suspend == REASON_NONE && s->cfg->suspend_after == 0) {
+			succeed(s);
+			return;
+		}
+		cause = event_log_cause(s->cfg, v, r);
+		suspend(s, v->suspend != REASON_NONE ? REASON_CANNOT_EXECUTE : REASON_FAILING,
+		    cause);
+		free(cause);
 	}
 }
 
 void
 suspension_idle(struct suspension *s)
 {
-	breaker_idle(&s->breaker, clock_mono());
-	after(s, BREAKER_NOTHING, NULL);
-}
-
-/*
- * The longest pause between probes of a queue that Redis refuses.  A probe costs no
- * more than a renewal, and comes as often, so the queue resumes within a lease.
- */
-static usec_t
-longest_pause(const struct suspension *s)
-{
-	usec_t third = s->cfg->lease / 3;
-
-	return third < SEC ? SEC : third < 10 * SEC ? third : 10 * SEC;
+	if (s->state == PROBING)
+		suspension_set_state(s, SUSPENDED, clock_mono());
 }
 
 void
 suspension_refused(struct suspension *s, const char *error)
 {
-	after(s, breaker_refused(&s->breaker, longest_pause(s), clock_mono()), error);
+	if (s->state == NOT_SUSPENDED)
+		s->pops_refused = true;
+	if (s->state != SUSPENDED)
+		suspend(s, s->pops_refused ? REASON_FAILING : s->reason, error);
 }
 
 void
 suspension_accepted(struct suspension *s)
 {
-	after(s, breaker_accepted(&s->breaker), NULL);
+	if (s->pops_refused)
+		succeed(s);
 }
 
 void

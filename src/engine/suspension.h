@@ -1,54 +1,90 @@
 /*
- * The suspension of one queue: its circuit breaker (policy/breaker.h), with the timers,
- * the log records and the counter that belong to it.  Embedded in its consumer.
+ * The suspension of one queue, as a part of its consumer.  A queue is suspended when its
+ * command cannot be executed, when it fails suspend_after times in a row, or when Redis
+ * refuses the pops.  It is then probed with one message at a time; the first success resumes
+ * it.
+ *
+ *	NOT_SUSPENDED --failure--> SUSPENDED --suspension_turn()--> PROBING
+ *	      ^                        ^-------------failure-----------'|
+ *	      '-------------------------success-------------------------'
+ *
+ * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last has
+ * failed, up to 5 s.
  *
  * It also keeps the reason why Redis refuses results of the queue, which suspends
  * nothing.
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/stats.h"
 #include "loop/timer.h"
-#include "policy/breaker.h"
 #include "policy/message.h"
+#include "policy/outcome.h"
+#include "policy/turn.h"
 
 #define SUSPENSION_CAUSE_MAX	500	/* bytes */
 
+enum suspension_state { NOT_SUSPENDED, SUSPENDED, PROBING };
+
 struct suspension {
 	/* read only: */
-	struct breaker	 breaker;
-	char		*refused;	/* why Redis refuses results; owned; NULL: it does not */
-	usec_t		 refused_since;	/* mono */
+	enum suspension_state	 state;
+	enum reason	 reason;	/* valid unless NOT_SUSPENDED, as the next three */
+	bool		 pops_refused;	/* it is because Redis refuses the pops */
+	usec_t		 since;		/* mono */
 	/*
 	 * The cause of the suspension, or of the last probe's failure; visible UTF-8;
 	 * "": none.
 	 */
 	char		 cause[SUSPENSION_CAUSE_MAX + 1];
-	/* private: */
+	char		*refused;	/* why Redis refuses results; owned; NULL: it does not */
+	usec_t		 refused_since;	/* mono */
+	/* set by the owner; the functions may be called from inside of a call: */
 	const struct queue_config *cfg;
 	struct stats	*stats;
-	struct timer	 probe;		/* set while the breaker is OPEN */
-	struct timer	 reminder;	/* hourly while suspended */
-	void		(*changed)(void *);
+	void		(*changed)(void *);	/* another answer of suspension_allows(), perhaps */
+	/* The queue was suspended or resumed, or `refused` has changed. */
 	void		(*blocked)(void *);
+	void		(*due)(const struct retry *, size_t, void *);	/* make them due */
 	void		*arg;
+	/* private: */
+	int		 failures;	/* in a row, while NOT_SUSPENDED */
+	unsigned	 probes;	/* failed in a row for this reason */
+	unsigned	 turns;		/* probes begun, ever */
+	usec_t		 probe_at;	/* mono; SUSPENDED: the next probe may begin */
+	struct timer	 probe;		/* set while SUSPENDED */
+	struct timer	 reminder;	/* hourly until it resumes */
+	/*
+	 * Messages that wait for a retry and have failed since the failure that began the
+	 * row; the last failures come last.
+	 */
+	struct retry	*failed;
+	size_t		 nfailed;
 };
 
-/*
- * changed(): breaker_allows() may have another answer now.  blocked(): the queue was
- * suspended or resumed, or `refused` has changed.  Both may come from inside of a call.
- */
-void	suspension_init(struct suspension *, struct loop *, const struct queue_config *,
-	    struct stats *, void (*changed)(void *), void (*blocked)(void *), void *arg);
+void	suspension_init(struct suspension *, struct loop *);
 void	suspension_done(struct suspension *);
-void	suspension_reconfigure(struct suspension *, const struct queue_config *);
 
-bool	suspension_is_on(const struct suspension *);
+/* Whether a message may begin now; *single: only one, as a probe. */
+bool	suspension_allows(const struct suspension *, bool *single);
+/* Begins a probe if one is due, and returns the turn for the fetch. */
+enum turn suspension_turn(struct suspension *);
+/*
+ * It is on because the command may be broken, and not because Redis refuses the pops: then a
+ * failure counts as no attempt of its message.
+ */
+bool	suspension_doubts(const struct suspension *);
+/* An operator has asked for a probe. */
 void	suspension_probe_now(struct suspension *);
 
-/* A delivery has ended. */
-void	suspension_judge(struct suspension *, const struct verdict *, const struct result *);
-/* A message was given back before it ran, or a fetch brought none. */
+/* A message has its verdict.  Returns how many times it has failed in the row; 0: not now. */
+unsigned suspension_note(struct suspension *, const struct message *, const struct verdict *);
+/* A run has ended; times: the least that suspension_note() has returned of its failures. */
+void	suspension_judge(struct suspension *, const struct verdict *, const struct result *,
+	    unsigned times);
+/* A message was given back before it ran, or a fetch brought none: the next probe may follow. */
 void	suspension_idle(struct suspension *);
 /* Redis refused a fetch, with this error.  _accepted: it answered one. */
 void	suspension_refused(struct suspension *, const char *error);

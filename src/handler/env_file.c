@@ -9,200 +9,119 @@
  */
 #include "handler/env_file.h"
 
+#include <sys/stat.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/fd.h"
+#include "base/buf.h"
 
-/* May run in a child that shares our memory: no library, no instruments. */
-#define SHARED	__attribute__((__noinline__, __no_sanitize__("address"), \
-    __no_sanitize__("undefined")))
-
-SHARED static bool
+static bool
 is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-SHARED static bool
+static bool
 is_name_char(char c, bool first)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
 	    (!first && c >= '0' && c <= '9');
 }
 
-SHARED static void
-skip_blanks(struct env_text *t)
-{
-	while (t->p < t->end && is_blank(*t->p))
-		t->p++;
-}
-
-SHARED static void
-skip_line(struct env_text *t)
-{
-	while (t->p < t->end && *t->p != '\n')
-		t->p++;
-}
-
-/* Takes the name and the "=". */
-SHARED static bool
-take_name(struct env_text *t)
-{
-	bool first = true;
-
-	for (; t->p < t->end && is_name_char(*t->p, first); first = false)
-		*t->out++ = *t->p++;
-	skip_blanks(t);
-	if (first || t->p == t->end || *t->p++ != '=')
-		return false;
-	*t->out++ = '=';
-	return true;
-}
-
 /*
- * Takes the character after a backslash; within double quotes the backslash stays
- * before most characters.
+ * Takes the entry at p, and its newline.  The next character, or NULL: this is no entry.
+ * Within double quotes a backslash stays before most characters.
  */
-SHARED static void
-take_escaped(struct env_text *t, bool quoted)
+static const char *
+take_entry(const char *p, const char *end, struct buf *b)
 {
-	char c;
+	size_t keep;			/* the value without white space at its end */
+	char quote = '\0';		/* the one that p is within */
+	bool escaped;
 
-	if (t->p == t->end)
-		return;
-	c = *t->p++;
-	if (c == '\n')
-		return;
-	if (quoted && c != '"' && c != '\\' && c != '$' && c != '`')
-		*t->out++ = '\\';
-	*t->out++ = c;
-}
-
-/* Takes the text after an opening quote, and the closing one. */
-SHARED static bool
-take_quoted(struct env_text *t, char quote)
-{
-	char c;
-
-	while (t->p < t->end) {
-		c = *t->p++;
-		if (c == quote)
-			return true;
-		if (c == '\\' && quote == '"')
-			take_escaped(t, true);
-		else
-			*t->out++ = c;
-	}
-	return false;
-}
-
-/* Takes the value, to the end of the line.  keep: its end without trailing white space. */
-SHARED static bool
-take_value(struct env_text *t)
-{
-	char *keep = t->out, c;
-
-	skip_blanks(t);
-	while (t->p < t->end && (c = *t->p) != '\n') {
-		t->p++;
-		if ((c == '"' || c == '\'') && !take_quoted(t, c))
-			return false;
-		if (c == '\\')
-			take_escaped(t, false);
-		else if (c != '"' && c != '\'')
-			*t->out++ = c;
-		if (!is_blank(c))
-			keep = t->out;
-	}
-	t->out = keep;
-	return true;
-}
-
-/* A NUL anywhere is an error: it would end an entry before its end. */
-SHARED void
-env_file_begin(struct env_text *t, char *p, size_t n)
-{
-	*t = (struct env_text){ p, p + n, p, false };
-	for (size_t i = 0; i < n; i++) {
-		if (p[i] == '\0')
-			t->bad = true;
-	}
-}
-
-SHARED char *
-env_file_next(struct env_text *t)
-{
-	char *entry = t->out;
-
-	while (!t->bad && t->p < t->end) {
-		if (*t->p == '\n' || is_blank(*t->p)) {
-			t->p++;
-			continue;
+	buf_clear(b);
+	while (p < end && is_name_char(*p, b->len == 0))
+		buf_addc(b, *p++);
+	while (p < end && is_blank(*p))
+		p++;
+	if (b->len == 0 || p == end || *p++ != '=')
+		return NULL;
+	buf_addc(b, '=');
+	keep = b->len;
+	while (p < end && is_blank(*p))
+		p++;
+	for (; p < end && (quote != '\0' || *p != '\n'); p++) {
+		escaped = *p == '\\' && quote != '\'';
+		if (escaped && ++p == end) {
+			keep = b->len;
+			break;
 		}
-		if (*t->p == '#' || *t->p == ';') {
-			skip_line(t);
-			continue;
+		if (!escaped && quote != '\0' && *p == quote) {
+			quote = '\0';
+		} else if (!escaped && quote == '\0' && (*p == '"' || *p == '\'')) {
+			quote = *p;
+		} else if (!escaped || *p != '\n') {
+			if (escaped && quote == '"' && strchr("\"\\$`", *p) == NULL)
+				buf_addc(b, '\\');
+			buf_addc(b, *p);
 		}
-		if (!take_name(t) || !take_value(t)) {
-			t->bad = true;
-			return NULL;
-		}
-		if (t->p < t->end)
-			t->p++;		/* the newline, which the NUL may overwrite */
-		*t->out++ = '\0';
-		return entry;
+		if (escaped || quote != '\0' || !is_blank(*p))
+			keep = b->len;
 	}
-	return NULL;
+	if (quote != '\0')
+		return NULL;
+	b->len = keep;
+	return p < end ? p + 1 : p;
 }
 
-SHARED bool
+bool
 env_file_is_reserved(const char *entry)
 {
 	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
 	    "RQD_BATCH=", "RQD_MAX_ATTEMPTS=" };
-	const char *a, *b;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		for (a = names[i], b = entry; *a != '\0' && *a == *b; a++, b++)
-			continue;
-		if (*a == '\0')
+		if (strncmp(entry, names[i], strlen(names[i])) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* -- in a process of its own ---------------------------------------------------------- */
-
+/* A NUL anywhere is an error: it would end an entry before its end. */
 int
-env_file_parse(const char *p, size_t n, void (*set)(const char *, void *),
-    void *arg)
+env_file_parse(const char *p, size_t n, void (*set)(const char *, void *), void *arg)
 {
-	char *copy = xmalloc(n + 1), *entry;
-	struct env_text t;
+	const char *end = n > 0 ? p + n : p;
+	struct buf b = BUF_INIT;
 
-	if (n > 0)
-		memcpy(copy, p, n);
-	env_file_begin(&t, copy, n);
-	while ((entry = env_file_next(&t)) != NULL)
-		set(entry, arg);
-	free(copy);
-	if (!t.bad)
+	if (n > 0 && memchr(p, '\0', n) != NULL)
+		p = NULL;
+	while (p != NULL && p < end) {
+		if (*p == '\n' || is_blank(*p)) {
+			p++;
+		} else if (*p == '#' || *p == ';') {
+			p = memchr(p, '\n', (size_t)(end - p));
+			p = p != NULL ? p : end;
+		} else if ((p = take_entry(p, end, &b)) != NULL) {
+			set(buf_str(&b), arg);
+		}
+	}
+	buf_done(&b);
+	if (p != NULL || n == 0)
 		return 0;
 	errno = EINVAL;
 	return -1;
 }
 
 int
-env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct stat *ret)
+env_file_read(int fd, void (*set)(const char *, void *), void *arg)
 {
 	struct buf b = BUF_INIT;
-	int r = fstat(fd, ret);
+	struct stat st;
+	int r = fstat(fd, &st);
 
-	if (r == 0 && !S_ISREG(ret->st_mode)) {
+	if (r == 0 && !S_ISREG(st.st_mode)) {
 		errno = EINVAL;
 		r = -1;
 	}
@@ -212,50 +131,4 @@ env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct st
 		r = env_file_parse(b.data, b.len, set, arg);
 	buf_done(&b);		/* free(3) keeps errno */
 	return r;
-}
-
-/* Opens without blocking: a fifo would stop the daemon before it can see that it is one. */
-int
-env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
-    struct stat *ret)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int r = fd == -1 ? -1 : env_file_read_fd(fd, set, arg, ret);
-
-	fd_close(&fd);
-	return r;
-}
-
-/* Whether root owns it, and nobody else may write to it. */
-static bool
-is_roots(int fd, bool folder)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_uid == 0 &&
-	    (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)) &&
-	    (st.st_mode & S_IWOTH) == 0 && (st.st_gid == 0 || (st.st_mode & S_IWGRP) == 0);
-}
-
-int
-env_file_open_roots(const char *path)
-{
-	char *copy = xstrdup(path), *rest = copy, *word;
-	int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
-	bool last;
-
-	while (at != -1 && (word = strsep(&rest, "/")) != NULL) {
-		if (*word == '\0' || strcmp(word, ".") == 0)
-			continue;
-		last = rest == NULL;
-		next = is_roots(at, true) && strcmp(word, "..") != 0 ?
-		    openat(at, word, O_CLOEXEC | O_NOFOLLOW |
-		    (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY)) : -1;
-		(void)close(at);
-		at = next;
-		if (last && at != -1 && !is_roots(at, false))
-			fd_close(&at);
-	}
-	free(copy);
-	return at;
 }

@@ -1,42 +1,25 @@
 /*
  * The environment of a handler.  It is built from nothing: PATH, HOME and so on, locale
  * and time zone, env_file, env, and the variables of the message.  Later ones replace
- * earlier ones.  All but those of the message are made once per queue.
+ * earlier ones.  All but those of the message are made once, by the loader.
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/buf.h"
 #include "base/util.h"
-#include "handler/handler.h"
 #include "handler/identity.h"
+#include "policy/config.h"
+#include "policy/message.h"
 
 #define ENVIRONMENT_WORDS	16	/* at most, for one message */
 
-struct environment;
-
 /*
- * Returns 0, or -1 with errno if env_file cannot be read (EINVAL: it has a line that is
- * not NAME=value).  Copies everything but cfg, which must live as long.  guarded:
- * leaves an env_file that is not root's own to the child.
+ * Appends all variables but those of the message, "NAME=value" with a NUL after each.
+ * env_file: open, or -1: none.  Returns how many there are, or -1 with errno: those of
+ * env_file_read().
  */
-int	environment_new(const struct handler_env *, const struct queue_config *,
-	    const struct identity *, bool guarded, struct environment **ret) MUSTCHECK;
-void	environment_free(struct environment *);	/* NULL is fine */
-
-/* Whether env_file has changed since it was read; costs one stat(2) if there is an env_file. */
-bool	environment_is_stale(const struct environment *);
-
-/*
- * The environment for execve(2), valid until the next call: the words of this message,
- * then those that all messages share.  words: "NAME=value" with a NUL after each,
- * ENVIRONMENT_WORDS at most.
- */
-char	**environment_with(struct environment *, char *words, size_t len);
-
-/* The env_file that the child must read: see struct spawn.  NULL: none. */
-const char *environment_left_file(const struct environment *, size_t *first, size_t *weak);
+int	environment_make(const struct config *, const struct queue_config *,
+	    const struct identity *, int env_file, struct buf *) MUSTCHECK;
 
 /*
  * The words of a message.  If it is NULL: those of a batch of so many messages, or,

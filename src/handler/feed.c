@@ -1,24 +1,22 @@
 /*
- * Writing messages into a pipe.
+ * The frames of messages in the input of a process that gets several: the header line
+ * "N ATTEMPT LENGTH ID", the payload, and a newline; or, raw, only the payload and a newline.
  *
- * Headers and small payloads are copied into a buffer that all feeders share; larger
- * payloads are written from where they are.  The buffer keeps nothing between calls.  If a
- * message was written in part, the next call frames it again and skips its first `sent` bytes.
+ * Headers and small payloads are copied into one buffer; larger payloads are written from
+ * where they are.  The buffer keeps nothing between calls.  If a message was written in
+ * part, the next call frames it again and skips its first bytes.
  */
-#include "handler/feed.h"
-
 #include <sys/uio.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "handler/frame.h"
+#include "handler/process.h"
 
+#define HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
 #define BATCH_MAX	((size_t)64 * 1024)	/* bytes that a pipe holds */
 #define VECTORS		64
-#define WRITES_MAX	16
 
 /* The arguments of one writev(2). */
 struct vector {
@@ -30,19 +28,41 @@ struct vector {
 
 static char text[BATCH_MAX];
 
-/* -- putting together -------------------------------------------------------------- */
-
-static size_t
-frame_len(const struct feed *f)
+static char *
+put_number(char *p, uint64_t n)
 {
-	char header[FRAME_HEADER_MAX];
+	char digits[20];
+	size_t i = sizeof(digits);
 
-	return frame_header(header, f->number, f->msg) + frame_payload_len(f->msg) + 1;
+	do {
+		digits[--i] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	memcpy(p, digits + i, sizeof(digits) - i);
+	return p + sizeof(digits) - i;
+}
+
+/* Without snprintf(3), which would cost more than all the rest. */
+static size_t
+put_header(char *to, uint64_t number, const struct message *msg, size_t len)
+{
+	size_t id_len = strlen(msg->id);
+	char *p = put_number(to, number);
+
+	*p++ = ' ';
+	p = put_number(p, (uint64_t)msg->attempts + 1);
+	*p++ = ' ';
+	p = put_number(p, len);
+	*p++ = ' ';
+	memcpy(p, msg->id, id_len);
+	p += id_len;
+	*p++ = '\n';
+	return (size_t)(p - to);
 }
 
 /* Adds bytes; joins them with the last ones if they follow in memory. */
 static void
-vector_add(struct vector *b, const char *p, size_t len)
+add(struct vector *b, const char *p, size_t len)
 {
 	struct iovec *last = b->n > 0 ? &b->v[b->n - 1] : NULL;
 
@@ -54,37 +74,31 @@ vector_add(struct vector *b, const char *p, size_t len)
 }
 
 static void
-vector_text(struct vector *b, const char *p, size_t len)
+add_frame(struct vector *b, struct feed *f, bool raw)
 {
-	memcpy(text + b->used, p, len);
-	vector_add(b, text + b->used, len);
-	b->used += len;
-}
+	size_t before = b->bytes, len = f->msg->payload != NULL ? f->msg->len : 0;
+	char *p = text + b->used, *to = p;
 
-static bool
-vector_has_room(const struct vector *b)
-{
-	return b->n + 3 <= VECTORS && b->bytes < BATCH_MAX &&
-	    b->used + FRAME_HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX;
-}
-
-static void
-vector_feed(struct vector *b, const struct feed *f)
-{
-	size_t n = frame_header(text + b->used, f->number, f->msg);
-
-	vector_add(b, text + b->used, n);
-	b->used += n;
-	if (frame_payload_len(f->msg) > COPY_MAX)
-		vector_add(b, f->msg->payload, f->msg->len);
-	else if (frame_payload_len(f->msg) > 0)
-		vector_text(b, f->msg->payload, f->msg->len);
-	vector_text(b, "\n", 1);
+	if (!raw)
+		to += put_header(to, f->number, f->msg, len);
+	if (len <= COPY_MAX) {
+		if (len > 0)
+			memcpy(to, f->msg->payload, len);
+		to += len;
+	} else {
+		add(b, p, (size_t)(to - p));
+		add(b, f->msg->payload, len);
+		p = to;
+	}
+	*to++ = '\n';
+	add(b, p, (size_t)(to - p));
+	b->used = (size_t)(to - text);
+	f->len = b->bytes - before;
 }
 
 /* Leaves out the first n bytes. */
 static void
-vector_skip(struct vector *b, size_t n)
+skip(struct vector *b, size_t n)
 {
 	struct iovec *v = b->v;
 
@@ -100,114 +114,26 @@ vector_skip(struct vector *b, size_t n)
 	}
 }
 
-/* -- writing ------------------------------------------------------------------------ */
-
-static void
-written(struct feeder *e, size_t n)
-{
-	usec_t now = clock_mono();
-	struct feed *f;
-	size_t len;
-
-	e->sent += n;
-	while ((f = e->next) != NULL && e->sent >= (len = frame_len(f))) {
-		e->sent -= len;
-		e->next = TAILQ_NEXT(f, entry);
-		f->written = now;
-		e->written(f);
-	}
-}
-
-/* Makes one call of writev(2); false: the pipe is full, or closed. */
-static bool
-write_batch(struct feeder *e)
+int
+feed_write(int fd, struct feed **next, size_t *sent, bool raw)
 {
 	struct vector b = { .n = 0 };
-	const struct feed *f;
+	usec_t now;
 	ssize_t n;
 
-	for (f = e->next; f != NULL && vector_has_room(&b); f = TAILQ_NEXT(f, entry))
-		vector_feed(&b, f);
-	vector_skip(&b, e->sent);
-	n = TEMP_FAILURE_RETRY(writev(e->fd, b.v, b.n));
-	if (n == -1 && errno != EAGAIN) {
-		feeder_close(e);
-		e->broken(e);
-	} else if (n > 0) {
-		written(e, (size_t)n);
+	for (struct feed *f = *next; f != NULL && b.n + 3 <= VECTORS && b.bytes < BATCH_MAX &&
+	    b.used + HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX; f = TAILQ_NEXT(f, entry))
+		add_frame(&b, f, raw);
+	skip(&b, *sent);
+	n = TEMP_FAILURE_RETRY(writev(fd, b.v, b.n));
+	if (n == -1)
+		return errno == EAGAIN ? 0 : -1;
+	*sent += (size_t)n;
+	now = clock_mono();
+	while (*next != NULL && *sent >= (*next)->len && (*next)->len > 0) {
+		*sent -= (*next)->len;
+		(*next)->written = now;
+		*next = TAILQ_NEXT(*next, entry);
 	}
 	return n == (ssize_t)b.bytes;
-}
-
-/* Writes at most one share per turn, even if the process reads as fast as that. */
-static void
-flush(void *arg)
-{
-	struct feeder *e = arg;
-
-	for (int i = 0; i < WRITES_MAX && e->next != NULL && !e->stopped; i++) {
-		if (!write_batch(e))
-			break;
-	}
-	if (e->fd == -1)
-		return;
-	if (e->next != NULL && !e->stopped)
-		io_start(&e->io);
-	else
-		io_stop(&e->io);
-}
-
-static void
-pipe_ready(int what UNUSED, void *arg)
-{
-	flush(arg);
-}
-
-void
-feeder_add(struct feeder *e, struct feed *f)
-{
-	if (e->next == NULL)
-		e->next = f;
-	loop_defer_feed(e->loop, &e->flush, flush, e);
-}
-
-/* -- life ----------------------------------------------------------------------------- */
-
-void
-feeder_init(struct feeder *e, struct loop *loop, void (*on_written)(struct feed *),
-    void (*on_broken)(struct feeder *))
-{
-	*e = (struct feeder){ .loop = loop, .written = on_written, .broken = on_broken,
-	    .fd = -1 };
-}
-
-int
-feeder_open(struct feeder *e, int *child_end)
-{
-	if (fd_pipe_to(&e->fd, child_end) == -1)
-		return -1;
-	io_init(&e->io, e->loop, e->fd, IO_WRITE, pipe_ready, e);
-	return 0;
-}
-
-void
-feeder_stop(struct feeder *e)
-{
-	e->stopped = true;
-	loop_defer_cancel(e->loop, &e->flush);
-	if (e->sent == 0)
-		feeder_close(e);
-	else if (e->fd != -1)
-		io_stop(&e->io);
-}
-
-void
-feeder_close(struct feeder *e)
-{
-	e->stopped = true;
-	loop_defer_cancel(e->loop, &e->flush);
-	if (e->fd == -1)
-		return;
-	io_done(&e->io);
-	fd_close(&e->fd);
 }

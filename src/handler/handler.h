@@ -14,21 +14,14 @@
 #include "policy/message.h"
 #include "policy/outcome.h"
 
-struct guardian;
 struct handler;
-struct launcher;
 struct run;
+struct spawner;
 
 /* Shared by all handlers of a daemon; borrowed. */
 struct handler_env {
 	struct loop	*loop;
-	const char	*config_file;	/* RQD_CONFIG, absolute; NULL: none */
-	const char	*server;	/* RQD_SERVER; NULL: none */
-	const char	*options;	/* RQD_OPTIONS; NULL: none */
-	struct guardian	*guardian;	/* NULL: none (tests), or there is a launcher */
-	struct launcher	*launcher;	/* starts all processes; NULL: this process does */
-	const struct handler_ops *ops;	/* used for every queue; NULL: those of its mode */
-	void		*ops_arg;	/* for such ops */
+	struct spawner	*spawner;	/* starts all processes */
 };
 
 struct handler_events {
@@ -57,38 +50,7 @@ struct handler_events {
 	void	(*output_cut)(const struct log_ctx *, void *arg);
 };
 
-struct handler_ops {
-	size_t		  size;		/* of the mode's struct */
-	void		(*open)(struct handler *);	/* the base is set, the rest is 0 */
-	struct run	*(*start)(struct handler *, struct message *);
-	/* NULL: the mode has no batches. */
-	struct run	*(*start_batch)(struct handler *, struct message *const *, unsigned n);
-	void		(*stop)(struct run *, enum stop);
-	void		(*kill)(struct run *);
-	void		(*close)(struct handler *);	/* handler_closed() must follow */
-	void		(*free)(struct handler *);	/* all but the base */
-};
-
-extern const struct handler_ops handler_exec, handler_persistent;
-
-/* Every mode's struct begins with this. */
-struct handler {
-	const struct handler_ops	*ops;
-	const struct handler_events	*events;
-	void				*arg;
-	const struct handler_env	*env;
-	struct config			*config;	/* reference held */
-	const struct queue_config	*cfg;
-	/* handler.c's: */
-	void				(*closed)(void *);	/* NULL: not closing */
-	void				*closed_arg;
-	struct defer			 closing;
-};
-
-/* For the modes: the handler is closed; calls closed() if handler_close() was called. */
-void		 handler_closed(struct handler *);
-
-/* One message at a handler, or a batch of them.  Every mode's struct begins with this. */
+/* One message at a handler, or a batch of them. */
 struct run {
 	struct handler			*handler;
 	pid_t				 pid;	/* of the process that has it; 0: none yet */
@@ -96,24 +58,9 @@ struct run {
 	void				*owner;	/* the caller's own */
 };
 
-#define PROGRESS_MAX	200	/* bytes of progress that are kept */
+#define PROGRESS_MAX	200	/* bytes of progress that are kept, as visible UTF-8 */
 
-/*
- * For the modes: keeps the text, which may be any bytes, as visible UTF-8; an empty one
- * means no progress.
- */
-void		 run_set_progress(struct run *, const char *, size_t);
-
-/*
- * Sets the members that come from the configuration, and borrows them from it; the rest
- * is 0.
- */
-struct handler_env handler_env_of(const struct config *);
-
-/*
- * Keeps references to the configuration.  Never NULL.  If a user or an env_file is
- * missing now, each start looks for it again.
- */
+/* Keeps references to the configuration.  Never NULL. */
 struct handler	*handler_open(const struct handler_env *, struct config *,
 		    const struct queue_config *, const struct handler_events *, void *arg);
 
@@ -121,20 +68,22 @@ struct handler	*handler_open(const struct handler_env *, struct config *,
  * Starts msg, which must live until done(); done() also ends the run.  Never fails: if
  * msg cannot be started, done() comes with END_NOT_STARTED, from the loop.
  */
-struct run	*handler_start(struct handler *, struct message *);
+struct run	*handler_start(struct handler *, struct message *msg);
 
 /*
  * Like handler_start(), for n messages of a queue with `batch` above 1, n >= 1.  One
  * process gets them all, framed as rqd-handler(7) says.  The array stays the caller's.
  */
-struct run	*handler_start_batch(struct handler *, struct message *const *, unsigned n);
+struct run	*handler_start_batch(struct handler *, struct message *const *msgs, unsigned n);
 
 /*
  * Sends SIGTERM and SIGCONT to its group now, SIGKILL after kill_grace.  The first
  * reason counts; a second call has no effect.
  */
-void		 handler_stop(struct run *, enum stop);
-void		 handler_kill(struct run *);	/* SIGKILL at once, after a handler_stop() */
+void		 handler_stop(struct run *, enum stop reason);
+
+/* SIGKILL at once, after a handler_stop(). */
+void		 handler_kill(struct run *);
 
 /*
  * Starts nothing more.  Persistent processes are ended, and messages that wait for one

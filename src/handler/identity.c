@@ -161,70 +161,43 @@ is_already(const struct identity *id)
 	uid_t u[3];
 	gid_t g[3];
 
-	if (getresuid(&u[0], &u[1], &u[2]) == -1 || getresgid(&g[0], &g[1], &g[2]) == -1)
-		return false;
-	if (u[0] != id->uid || u[1] != id->uid || g[0] != id->gid || g[1] != id->gid)
-		return false;
-	return u[1] != 0 || (u[2] == 0 && g[2] == id->gid && are_our_groups(id));
-}
-
-static int
-find_target(const char *user, const char *group, struct identity *id,
-    const char **step)
-{
-	struct passwd *pw;
-
-	*step = "user";
-	id->uid = (uid_t)-1;
-	pw = find_user(user, &id->uid);
-	if (pw == NULL && (errno != ENOENT || id->uid == (uid_t)-1 ||
-	    group[0] == '\0'))
-		return -1;
-	if (pw != NULL)
-		id->uid = pw->pw_uid;
-	id->runs_as = id->uid;
-	id->gid = pw != NULL ? pw->pw_gid : (gid_t)-1;
-	set_names(id, pw);		/* the library owns pw: copy it before the next look-up */
-	*step = "group";
-	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
-		return -1;
-	set_groups(id);
-	if (is_already(id)) {
-		id->uid = (uid_t)-1;
-		id->gid = (gid_t)-1;
-		id->ngroups = 0;
-	}
-	return 0;
-}
-
-static int
-find_own(const char *group, struct identity *id, const char **step)
-{
-	id->uid = (uid_t)-1;
-	id->gid = (gid_t)-1;
-	id->runs_as = geteuid();
-	set_names(id, getpwuid(id->runs_as));
-	*step = "group";
-	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
-		return -1;
-	if (id->gid == getgid() && id->gid == getegid())
-		id->gid = (gid_t)-1;
-	return 0;
+	return getresuid(&u[0], &u[1], &u[2]) == 0 && getresgid(&g[0], &g[1], &g[2]) == 0 &&
+	    u[0] == id->uid && u[1] == id->uid && g[0] == id->gid && g[1] == id->gid &&
+	    (u[1] != 0 || (u[2] == 0 && g[2] == id->gid && are_our_groups(id)));
 }
 
 int
 identity_find(const char *user, const char *group, struct identity *ret,
     const char **step)
 {
-	struct identity id = { .groups = NULL };
-	int r = user[0] != '\0' ? find_target(user, group, &id, step) :
-	    find_own(group, &id, step);
+	struct identity id = { .uid = (uid_t)-1, .gid = (gid_t)-1, .runs_as = geteuid() };
+	bool named = user[0] != '\0';
+	struct passwd *pw = named ? find_user(user, &id.uid) : getpwuid(id.runs_as);
 
-	if (r == 0)
-		*ret = id;
-	else
+	*step = "user";
+	if (named && pw == NULL && (errno != ENOENT || id.uid == (uid_t)-1 || group[0] == '\0'))
+		return -1;
+	if (named && pw != NULL) {
+		id.uid = pw->pw_uid;
+		id.gid = pw->pw_gid;
+	}
+	if (named)
+		id.runs_as = id.uid;
+	set_names(&id, pw);		/* the library owns pw: copy it before the next look-up */
+	*step = "group";
+	if (group[0] != '\0' && find_group(group, &id.gid) == -1) {
 		identity_done(&id);	/* free(3) keeps errno */
-	return r;
+		return -1;
+	}
+	if (named)
+		set_groups(&id);
+	if (named ? is_already(&id) : id.gid == getgid() && id.gid == getegid()) {
+		id.uid = (uid_t)-1;
+		id.gid = (gid_t)-1;
+		id.ngroups = 0;
+	}
+	*ret = id;
+	return 0;
 }
 
 void

@@ -3,8 +3,8 @@
  *
  * The filter of system calls (seccomp) lists the forbidden ones, because a C library, a
  * name service or OpenSSL may need any other.  It forbids the calls that would help an
- * attacker: to execute programs, to become other users, to read other processes' memory
- * or the kernel's.  If rqd was built without libseccomp, there is no filter.
+ * attacker: to make processes, to execute programs, to become other users, to read other
+ * processes' memory or the kernel's.  If rqd was built without libseccomp, there is no filter.
  */
 #include <config.h>
 
@@ -25,8 +25,6 @@
 #include <seccomp.h>
 #endif
 
-#define NOBODY	65534		/* if no name service knows it */
-
 bool
 privilege_held(void)
 {
@@ -39,17 +37,16 @@ privilege_held(void)
 	return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & both) == both;
 }
 
-struct privilege_user
-privilege_user(void)
+bool
+privilege_user(uid_t *uid, gid_t *gid)
 {
-	static const char *const names[] = { "_rqd", "nobody" };
-	const struct passwd *pw;
+	const struct passwd *pw = getpwnam(PRIVILEGE_USER);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if ((pw = getpwnam(names[i])) != NULL && pw->pw_uid != 0)
-			return (struct privilege_user){ names[i], pw->pw_uid, pw->pw_gid };
-	}
-	return (struct privilege_user){ names[1], NOBODY, NOBODY };
+	if (pw == NULL || pw->pw_uid == 0)
+		return false;
+	*uid = pw->pw_uid;
+	*gid = pw->pw_gid;
+	return true;
 }
 
 static int
@@ -66,15 +63,16 @@ drop_capabilities(void)
 int
 privilege_drop(char **cause)
 {
-	struct privilege_user u = privilege_user();
-	bool ours = strcmp(u.name, "_rqd") == 0;
+	uid_t u;
+	gid_t g;
 
-	/* Keep _rqd's own groups: a socket of Redis may be open only to its group. */
-	if ((ours ? initgroups(u.name, u.gid) : setgroups(0, NULL)) == -1 ||
-	    setresgid(u.gid, u.gid, u.gid) == -1 ||
-	    setresuid(u.uid, u.uid, u.uid) == -1 || drop_capabilities() == -1)
-		return util_cause(cause, "cannot become user %s: %s; start rqd as the user that "
-		    "handlers are to run as", u.name, strerror(errno));
+	if (!privilege_user(&u, &g))
+		return util_cause(cause, "there is no user " PRIVILEGE_USER);
+	/* Keep its own groups: a socket of Redis may be open only to its group. */
+	if (initgroups(PRIVILEGE_USER, g) == -1 ||
+	    setresgid(g, g, g) == -1 || setresuid(u, u, u) == -1 || drop_capabilities() == -1)
+		return util_cause(cause, "cannot become user " PRIVILEGE_USER ": %s; start rqd as "
+		    "the user that handlers are to run as", strerror(errno));
 	return 0;
 }
 
@@ -83,7 +81,8 @@ privilege_drop(char **cause)
 #ifdef HAVE_SECCOMP
 
 static const int forbidden[] = {
-	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork),
+	SCMP_SYS(process_vm_readv),
 	SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp),
 #ifndef RQD_SANITIZERS		/* a leak checker traces the process at exit */
 	SCMP_SYS(ptrace),
@@ -102,12 +101,6 @@ static const int forbidden[] = {
 	SCMP_SYS(quotactl), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(syslog),
 };
 
-/* In a new user namespace a process has every capability. */
-static const uint64_t namespaces[] = {
-	CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
-	CLONE_NEWCGROUP
-};
-
 /* These type text at the terminal that rqd was started from: root's shell would read it. */
 static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
 
@@ -117,15 +110,20 @@ static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
 #define CLONE_FLAGS	0
 #endif
 
-/* No filter sees the flags of clone3(), so it fails: then a C library takes clone(). */
+/*
+ * No processes, only threads.  No filter sees the flags of clone3(), so it fails: then a C
+ * library takes clone().
+ */
 static int
 forbid_arguments(scmp_filter_ctx ctx)
 {
 	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(namespaces); i++)
+#ifndef RQD_SANITIZERS		/* a leak checker makes a process at exit */
+	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+#endif
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
 		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));

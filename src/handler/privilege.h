@@ -11,13 +11,11 @@
 /* Whether this process may become any user: root, or CAP_SETUID and CAP_SETGID. */
 bool	privilege_held(void);
 
-/* The user that the main process becomes: _rqd, or "nobody" if there is no _rqd. */
-struct privilege_user {
-	const char	*name;		/* static */
-	uid_t		 uid;
-	gid_t		 gid;
-};
-struct privilege_user privilege_user(void);
+/* The user that the main process becomes. */
+#define PRIVILEGE_USER	"_rqd"
+
+/* Finds that user; false: there is none. */
+bool	privilege_user(uid_t *, gid_t *);
 
 /* Becomes that user, for good.  0, or -1 and *cause. */
 int	privilege_drop(char **cause) MUSTCHECK;

@@ -1,234 +1,411 @@
 /*
- * Starting a command.
+ * Starting a command without waiting for its execve(2).
  *
- * A child runs in its parent's memory (CLONE_VM) until it calls execve(2).  So the cost
- * does not depend on how much memory the parent has.  There are three ways:
+ * The child runs in the spawner's memory (CLONE_VM), on a stack of its own and with its own
+ * copies of all that it reads (struct spawn_memory), and the spawner goes on meanwhile.  It
+ * starts half as many handlers again as with fork(2).  Not vfork(2): a child that has become
+ * another user can be stopped by that user, and one may hang in a directory on a server that
+ * is down; the spawner would stop with it.  At most CHILDREN of such children are on their
+ * way at a time; where more hang, the next get a copy of the memory, as by fork(2).
  *
- * - spawn_nowait.c starts the child and goes on at once.
- * - Where that is not possible, we wait with CLONE_VFORK until execve(2) is over.
- * - A launcher must not wait: a user whose process it starts could stop that
- *   process.  There the child gets a copy of the memory, as by fork(2).
+ * This needs discipline between clone(2) and execve(2):
  *
- * valgrind and other emulators turn a clone with CLONE_VM into a fork(2).  set_up()
- * detects it.  A close-on-exec pipe then tells when execve(2) is over.
+ * - All signals are blocked, and at their defaults: the spawner has no handlers.
+ * - The child makes system calls only.  It calls nothing of libc that allocates, locks
+ *   or synchronises threads (as setuid(3) does), and no instrumented code.
+ * - The child must not write to errno, which is the spawner's, too.  syscall(2) writes to
+ *   it, so raw() makes the calls in assembler, on x86-64 and ARM64.  Other machines and
+ *   emulators, which turn CLONE_VM into a fork(2), always copy the memory.
+ *
+ * A child that becomes another user may get signals from that user.  So it makes its memory
+ * not dumpable, and keeps its limit of core dumps at one byte, which rules out pipes, too,
+ * until just before execve(2).
  */
 #include "handler/spawn.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <dirent.h>
+#include <linux/capability.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdlib.h>
+#include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "handler/spawn_private.h"
-
+#define CHILDREN	64
 #define STACK_SIZE	((size_t)64 * 1024)
+#define TEXT_SIZE	((size_t)2 * 1024 * 1024)
+#define KEPT		((size_t)64 * 1024)	/* of it for the next child */
+#define INHERITED	1024		/* descriptors below may be our parent's */
+#define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
+#define KERNEL_ACTION	64		/* at least those in its struct sigaction */
 
-#ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC	(1U << 2)
+#ifdef SYS_setresuid32			/* 32-bit machines: ids of 32 bits */
+#define SYS_SETRESUID	SYS_setresuid32
+#define SYS_SETRESGID	SYS_setresgid32
+#define SYS_SETGROUPS	SYS_setgroups32
+#else
+#define SYS_SETRESUID	SYS_setresuid
+#define SYS_SETRESGID	SYS_setresgid
+#define SYS_SETGROUPS	SYS_setgroups
 #endif
+
+/* Code that runs between clone() and execve(). */
+#define CHILD	__attribute__((__noinline__, __no_sanitize__("address"), \
+    __no_sanitize__("undefined")))
+
+/*
+ * All that a child needs until execve(2).  The child's stack lies below.  The kernel clears
+ * busy when the child leaves our memory: in execve() or at its exit.
+ */
+struct spawn_memory {
+	int		 busy;
+	pid_t		 parent;	/* that the child must have */
+	int		 fd[SPAWN_FDS];
+	struct spawn_report *report;
+	/* All of these lead into text. */
+	struct spawn_row *row;
+	struct spawn_limit *limits;
+	gid_t		*groups;
+	char		*directory;
+	char		**argv, **envp;
+	size_t		 used;		/* of text */
+	_Alignas(8) char text[TEXT_SIZE];	/* unused pages cost nothing */
+};
 
 static const char *const step_names[] = {
 	[STEP_NONE] = "", [STEP_CLONE] = "clone", [STEP_SETSID] = "setsid",
-	[STEP_SIGNALS] = "signals", [STEP_NULL] = "/dev/null",
-	[STEP_DUP] = "dup", [STEP_LIMIT] = "limit", [STEP_NICE] = "nice",
-	[STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
+	[STEP_NULL] = "/dev/null", [STEP_DUP] = "dup", [STEP_LIMIT] = "limit",
+	[STEP_NICE] = "nice", [STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
 	[STEP_UID] = "setuid", [STEP_DUMPABLE] = "dumpable", [STEP_CAPS] = "capset",
-	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory",
-	[STEP_CLOSE] = "close", [STEP_EXEC] = "exec", [STEP_USER] = "user",
-	[STEP_GROUP] = "group", [STEP_LAUNCHER] = "launcher"
+	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
+	[STEP_USER] = "user", [STEP_GROUP] = "group", [STEP_SPAWNER] = "spawner"
 };
 _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
 
-/* Signals whose dispositions the daemon itself changes. */
-#define DAEMONS_SIGNALS	(SIGNAL_BIT(SIGHUP) | SIGNAL_BIT(SIGINT) | \
-    SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGUSR2) | \
-    SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ))
-
-/* Set up by the first call, and kept, for a child that the parent waits for. */
-static char			*stack;		/* its end; stacks grow down */
-static volatile struct spawn_report *report;
-static volatile int		 child_ran;	/* stays 0 if the child's memory is a copy */
-static bool			 has_close_range;
-static uint64_t			 signals;	/* signals that a child must reset */
-static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
-
-/* -- the parent ------------------------------------------------------------------ */
-
-char *
-spawn_map_stack(size_t above)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *p = mmap(NULL, page + STACK_SIZE + above, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) == -1)
-		fatal_os("cannot map a stack: %s", strerror(errno));
-	return p + page + STACK_SIZE;
-}
-
-/* For kernels before 5.11: marks descriptors that libraries or the parent left open. */
-static void
-mark_cloexec(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *d;
-	int fd;
-
-	if (dir == NULL)
-		return;
-	while ((d = readdir(dir)) != NULL) {
-		fd = atoi(d->d_name);
-		if (fd > 2)
-			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	}
-	(void)closedir(dir);
-}
-
-/*
- * Notes the signals that execve(2) would leave ignored, and those with a handler.  It
- * asks the kernel: libc hides two signals that it uses itself, which the parent may
- * have ignored.  The handler is the first word of the kernel's struct.
- */
-void
-spawn_look_at_signals(void)
-{
-	uint64_t action[KERNEL_ACTION / sizeof(uint64_t)];
-
-	signals = DAEMONS_SIGNALS;
-	for (int signo = 1; signo <= 64; signo++) {
-		if (syscall(SYS_rt_sigaction, signo, NULL, action, KERNEL_SIGSET) == 0 &&
-		    action[0] != 0)
-			signals |= SIGNAL_BIT(signo);
-	}
-}
-
-pid_t
-spawn_clone(struct spawn_job *j, char *end, int flags, int *busy)
-{
-	sigset_t all, old;
-	pid_t pid;
-	int error;
-
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(spawn_child, end, flags | SIGCHLD, j, NULL, NULL, busy);
-	error = errno;
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
-	errno = error;
-	return pid;
-}
-
-/* -- what this machine can do ------------------------------------------------------- */
-
-CHILD static int
-probe(void *arg UNUSED)
-{
-	child_ran = 1;
-	return 0;
-}
-
-/* With CLONE_VFORK the child is over when clone(2) returns. */
-static void
-probe_memory(void)
-{
-	sigset_t all, old;
-	int status;
-	pid_t pid;
-
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(probe, stack, CLONE_VM | CLONE_VFORK, NULL);
-	if (pid != -1) {
-		(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, __WALL));
-		memory = child_ran ? MEMORY_SHARED : MEMORY_COPIED;
-	}
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
-}
-
-static void
-set_up(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	if (stack == NULL) {
-		stack = spawn_map_stack(0);
-		report = mmap(NULL, page, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-		if (report == MAP_FAILED)
-			fatal_os("cannot map shared memory: %s", strerror(errno));
-		has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
-		    CLOSE_RANGE_CLOEXEC) == 0;
-	}
-	if (memory == MEMORY_UNKNOWN)
-		probe_memory();
-	if (signals == 0)
-		spawn_look_at_signals();
-}
-
-/* -- waiting for it --------------------------------------------------------------- */
-
-/* Waits until the child has closed the writing end: execve(2) or its exit is over. */
-static void
-wait_exec(int fd[2])
-{
-	char c;
-
-	(void)close(fd[1]);
-	(void)!TEMP_FAILURE_RETRY(read(fd[0], &c, 1));
-	(void)close(fd[0]);
-}
-
-static pid_t
-run_waited(struct spawn_job *job, enum spawn_step *step)
-{
-	int fd[2], error;
-	pid_t pid;
-
-	if (memory != MEMORY_SHARED && pipe2(fd, O_CLOEXEC) == -1)
-		return -1;
-	job->report = report;
-	report->step = STEP_NONE;
-	report->error = 0;
-	pid = spawn_clone(job, stack, CLONE_VM | CLONE_VFORK, NULL);
-	error = errno;
-	if (memory != MEMORY_SHARED)
-		wait_exec(fd);
-	if (pid != -1 && report->error != 0) {
-		error = report->error;
-		*step = (enum spawn_step)report->step;
-		pid = -1;
-	}
-	errno = error;
-	return pid;
-}
-
-pid_t
-spawn_start(const struct spawn *s, enum spawn_step *step)
-{
-	struct spawn_job job = { .spawn = s,
-	    .parent = s->proxy != NULL ? getppid() : getpid() };
-
-	set_up();
-	job.signals = signals;
-	job.has_close_range = has_close_range;
-	job.shares = spawn_nowait_has_raw_calls && memory == MEMORY_SHARED && has_close_range;
-	if (!has_close_range)
-		mark_cloexec();
-	*step = STEP_CLONE;
-	if (job.shares || s->proxy != NULL)
-		return spawn_nowait(&job, step);
-	return run_waited(&job, step);
-}
+static struct spawn_memory	*memories[CHILDREN + 1];	/* the last: for copies */
+static bool			 shares;	/* memory with children */
+static bool			 privileged;	/* see spawn_init() */
+static volatile int		 probe_ran;
 
 const char *
 spawn_step_name(enum spawn_step step)
 {
 	return (unsigned)step < STEP_MAX ? step_names[step] : "";
+}
+
+const gid_t *
+spawn_row_groups(const struct spawn_row *row)
+{
+	return (const gid_t *)(const void *)((const char *)(row + 1) +
+	    row->nlimits * sizeof(struct spawn_limit));
+}
+
+/* -- the child ---------------------------------------------------------------------- */
+
+/* A system call; a sixth argument is 0.  Returns minus the error. */
+CHILD static long
+raw(long n, long a, long b, long c, long d, long e)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = 0;
+	long r;
+
+	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c),
+	    "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return r;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = 0;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3),
+	    "r"(x4), "r"(x5) : "memory");
+	return x0;
+#else
+	long r = syscall(n, a, b, c, d, e, 0L);
+
+	return r == -1 ? -errno : r;
+#endif
+}
+
+#define RAW(n, a, b, c, d)	raw((n), (long)(a), (long)(b), (long)(c), (long)(d), 0)
+
+CHILD NORETURN static void
+fail(const struct spawn_memory *m, enum spawn_step step, long r)
+{
+	m->report->error = (int)-r;
+	m->report->step = (int)step;
+	for (;;)
+		(void)RAW(SYS_exit_group, 127, 0, 0, 0);
+}
+
+CHILD static void
+check(const struct spawn_memory *m, enum spawn_step step, long r)
+{
+	if (r < 0)
+		fail(m, step, r);
+}
+
+/*
+ * Sets the descriptors; first moves all above 3, so that none overwrites another.  Closes
+ * all others: execve(2) may come late, and would be awaited by those who wait for an end of
+ * file.  Where the kernel has no close_range(2), execve(2) closes them.
+ */
+CHILD static void
+set_fds(const struct spawn_memory *m)
+{
+	int i, n = m->fd[3] != -1 ? SPAWN_FDS : 3;
+	long fd[SPAWN_FDS];
+
+	for (i = 0; i < n; i++) {
+		fd[i] = m->fd[i];
+		if (fd[i] == -1)
+			fd[i] = RAW(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+		check(m, STEP_NULL, fd[i]);
+		if (fd[i] < n)
+			fd[i] = RAW(SYS_fcntl, fd[i], F_DUPFD_CLOEXEC, n, 0);
+		check(m, STEP_DUP, fd[i]);
+	}
+	for (i = 0; i < n; i++)
+		check(m, STEP_DUP, RAW(SYS_dup3, fd[i], i, 0, 0));
+	(void)RAW(SYS_close_range, n, UINT_MAX, 0, 0);
+}
+
+/*
+ * Sets the limits.  A limit means "at most": if the child may not raise the hard one, that
+ * stays.  RLIMIT_NPROC comes after the change of user.  Set before it, execve() would fail
+ * if the user has that many processes already.
+ */
+CHILD static void
+set_limits(const struct spawn_memory *m, bool nproc)
+{
+	for (size_t i = 0; i < m->row->nlimits; i++) {
+		const struct spawn_limit *l = &m->limits[i];
+		uint64_t new[2] = { l->value.rlim_cur, l->value.rlim_max }, old[2];
+		long r;
+
+		if ((l->resource == RLIMIT_NPROC) != nproc)
+			continue;
+		if ((r = RAW(SYS_prlimit64, 0, l->resource, new, NULL)) == -EPERM) {
+			check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, l->resource, NULL, old));
+			new[0] = new[0] < old[1] ? new[0] : old[1];
+			new[1] = old[1];
+			r = RAW(SYS_prlimit64, 0, l->resource, new, NULL);
+		}
+		check(m, STEP_LIMIT, r);
+	}
+}
+
+CHILD static void
+hold_core(const struct spawn_memory *m, uint64_t old[2])
+{
+	uint64_t new[2] = { 1, 0 };
+
+	check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, NULL, old));
+	new[1] = old[1];
+	if (old[0] > 1)
+		check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, new, NULL));
+}
+
+/*
+ * Lets the kernel kill the child with the spawner, which may be dead already; a change of ids
+ * forgets that, so it comes right behind.  Root's children get capabilities from execve(2);
+ * all others have none.
+ */
+CHILD static void
+set_ids(const struct spawn_memory *m)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	gid_t g = m->row->gid;
+	uid_t u = m->row->uid;
+
+	if (m->row->ngroups > 0)
+		check(m, STEP_GROUPS, RAW(SYS_SETGROUPS, m->row->ngroups, m->groups, 0, 0));
+	if (g != (gid_t)-1)
+		check(m, STEP_GID, RAW(SYS_SETRESGID, g, g, g, 0));
+	if (u != (uid_t)-1)
+		check(m, STEP_UID, RAW(SYS_SETRESUID, u, u, u, 0));
+	(void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+	if ((pid_t)RAW(SYS_getppid, 0, 0, 0, 0) != m->parent)
+		fail(m, STEP_SPAWNER, -ESRCH);
+	if (!privileged)
+		return;
+	check(m, STEP_DUMPABLE, RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0));
+	if (u == (uid_t)-1 || u == 0)
+		return;
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		none[i].effective = none[i].permitted = none[i].inheritable = 0;
+	check(m, STEP_CAPS, RAW(SYS_capset, &head, none, 0, 0));
+}
+
+/* The child's function for clone(2); does not return. */
+CHILD static int
+child(void *arg)
+{
+	const struct spawn_memory *m = arg;
+	uint64_t none[KERNEL_SIGSET / sizeof(uint64_t)] = { 0 }, core[2] = { 0 };
+
+	check(m, STEP_SETSID, RAW(SYS_setsid, 0, 0, 0, 0));
+	set_fds(m);
+	set_limits(m, false);
+	if (m->row->umask != -1)
+		(void)RAW(SYS_umask, m->row->umask, 0, 0, 0);
+	if (m->row->nice != 0)
+		check(m, STEP_NICE, RAW(SYS_setpriority, PRIO_PROCESS, 0, m->row->nice, 0));
+	if (privileged)
+		hold_core(m, core);
+	set_ids(m);
+	set_limits(m, true);
+	check(m, STEP_CHDIR, RAW(SYS_chdir, m->directory, 0, 0, 0));
+	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, KERNEL_SIGSET);
+	if (core[0] > 1)
+		check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, core, NULL));
+	fail(m, STEP_EXEC, RAW(SYS_execve, m->argv[0], m->argv, m->envp, 0));
+}
+
+/* -- its memory --------------------------------------------------------------------- */
+
+/* Maps it behind a stack with a guard. */
+static struct spawn_memory *
+map_memory(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, page + STACK_SIZE + sizeof(struct spawn_memory),
+	    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) == -1)
+		fatal_os("cannot map a stack: %s", strerror(errno));
+	return (struct spawn_memory *)(void *)(p + page + STACK_SIZE);
+}
+
+/* Reads busy with acquire semantics, so that we do not overwrite what the child still reads. */
+static struct spawn_memory *
+free_memory(bool *shared)
+{
+	size_t i = 0;
+
+	while (i < CHILDREN && memories[i] != NULL &&
+	    __atomic_load_n(&memories[i]->busy, __ATOMIC_ACQUIRE) != 0)
+		i++;
+	if (!shares)
+		i = CHILDREN;
+	if (memories[i] == NULL)
+		memories[i] = map_memory();
+	*shared = i < CHILDREN;
+	return memories[i];
+}
+
+/* Copies all that the child reads; false if it does not fit. */
+static bool
+fill(struct spawn_memory *m, const struct spawn_row *row, const char *words, size_t len)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)m->text + KEPT + page - 1) & ~(page - 1);
+	uintptr_t to = (uintptr_t)(m->text + m->used);
+	char **list = (char **)(void *)m->text, *p;
+	size_t n = row->argc + row->envc + 2;
+
+	/* Gives pages that a large environment has used back to the kernel. */
+	if (to > from)
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+	for (size_t i = 0; i < len; i++)
+		n += words[i] == '\0';
+	m->used = n * sizeof(*list) + row->size + len;
+	if (m->used > sizeof(m->text)) {
+		m->used = 0;
+		return false;
+	}
+	m->row = memcpy(list + n, row, row->size);
+	m->limits = (struct spawn_limit *)(void *)(m->row + 1);
+	m->groups = (gid_t *)(void *)(m->limits + row->nlimits);
+	m->directory = (char *)(m->groups + row->ngroups);
+	p = m->directory + strlen(m->directory) + 1;
+	m->argv = list;
+	for (size_t i = 0; i < row->argc; i++, p += strlen(p) + 1)
+		*list++ = p;
+	*list++ = NULL;
+	m->envp = list;
+	for (size_t i = 0; i < row->envc; i++, p += strlen(p) + 1)
+		*list++ = p;
+	p = (char *)m->row + row->size;
+	if (len > 0)
+		memcpy(p, words, len);
+	for (char *end = p + len; p < end; p += strlen(p) + 1)
+		*list++ = p;
+	*list = NULL;
+	return true;
+}
+
+/* -- the spawner -------------------------------------------------------------------- */
+
+CHILD static int
+probe(void *arg UNUSED)
+{
+	probe_ran = 1;
+	return 0;
+}
+
+void
+spawn_init(bool is_privileged)
+{
+	uint64_t dfl[KERNEL_ACTION / sizeof(uint64_t)] = { 0 };
+	sigset_t all;
+	pid_t pid;
+
+	privileged = is_privileged;
+	/* Asks the kernel: libc hides two signals, which our parent may have ignored. */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	for (int signo = 1; signo <= 64; signo++)
+		(void)syscall(SYS_rt_sigaction, signo, dfl, NULL, KERNEL_SIGSET);
+	for (int fd = 3; fd < INHERITED; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+
+	/* With CLONE_VFORK the child is over when clone(2) returns. */
+	memories[CHILDREN] = map_memory();
+	pid = clone(probe, memories[CHILDREN], CLONE_VM | CLONE_VFORK, NULL);
+	if (pid != -1)
+		(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, __WALL));
+#if defined(__x86_64__) || defined(__aarch64__)
+	shares = probe_ran != 0;
+#endif
+}
+
+pid_t
+spawn_start(const struct spawn_row *row, const char *words, size_t len,
+    const int fd[SPAWN_FDS], struct spawn_report *report, enum spawn_step *step)
+{
+	bool shared;
+	struct spawn_memory *m = free_memory(&shared);
+	pid_t pid;
+
+	*step = STEP_EXEC;
+	errno = E2BIG;
+	if (!fill(m, row, words, len))
+		return -1;
+	*step = STEP_CLONE;
+	*report = (struct spawn_report){ STEP_NONE, 0 };
+	m->report = report;
+	memcpy(m->fd, fd, sizeof(m->fd));
+	m->parent = getpid();
+	m->busy = shared;
+	pid = clone(child, (char *)m, SIGCHLD | (shared ? CLONE_VM | CLONE_CHILD_CLEARTID : 0), m,
+	    NULL, NULL, &m->busy);
+	if (pid == -1)
+		m->busy = 0;
+	return pid;
 }

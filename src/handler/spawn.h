@@ -1,13 +1,14 @@
 /*
- * Starts a command as cheaply as vfork(2), whatever the size of the daemon's memory: by
- * clone(2) with CLONE_VM on a stack of its own.
+ * Starts a command: what the spawner does between fork and execve(2).
  *
- * The child sets its own session and group, default signal dispositions and mask,
- * limits, umask, nice, groups and ids, PR_SET_PDEATHSIG, env_file, directory, and its
- * descriptors.  It closes all others, then calls execve(2).
+ * The child leads a session and group of its own, and is killed with its parent.  It has
+ * default signal dispositions, the limits, umask, nice, groups and ids, environment, directory
+ * and descriptors that it is given, and no others.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/resource.h>
 
@@ -19,14 +20,14 @@
  */
 #define SPAWN_FDS	4
 
-/* A limit above the daemon's own hard limit is set to that, if the child may not raise it. */
+/* A limit above the spawner's own hard limit is set to that, if the child may not raise it. */
 struct spawn_limit { int resource; struct rlimit value; };
 
 /* The step of a start that failed; spawn_step_name() has the names. */
 enum spawn_step {
-	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_SIGNALS, STEP_NULL, STEP_DUP, STEP_LIMIT,
-	STEP_NICE, STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE,
-	STEP_CHDIR, STEP_CLOSE, STEP_EXEC, STEP_USER, STEP_GROUP, STEP_LAUNCHER, STEP_MAX
+	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_NULL, STEP_DUP, STEP_LIMIT, STEP_NICE,
+	STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE, STEP_CHDIR,
+	STEP_EXEC, STEP_USER, STEP_GROUP, STEP_SPAWNER, STEP_MAX
 };
 
 /* The child writes it if a step fails before execve(2) has succeeded. */
@@ -36,60 +37,41 @@ struct spawn_report {
 };
 
 /*
- * All members are borrowed, and complete before the start: the child only makes system
- * calls.
+ * A command, as the loader writes it (rows.h): this head; the limits; the groups; and strings,
+ * each with a NUL: the directory, the command line, the variables.
  */
-struct spawn {
-	char *const		*argv;
-	char *const		*envp;
-	int			 fd[SPAWN_FDS];
-	const char		*directory;	/* entered as the target user */
-	uid_t			 uid;		/* (uid_t)-1: unchanged */
-	gid_t			 gid;		/* (gid_t)-1: unchanged */
-	const gid_t		*groups;
-	size_t			 ngroups;	/* 0: unchanged */
-	int			 umask;		/* -1: unchanged */
-	int			 nice;		/* 0: unchanged */
-	const struct spawn_limit *limits;
-	size_t			 nlimits;
-	volatile pid_t		*slot;		/* guardian's; NULL: none */
-	/* A file with more variables, which the child reads as the target user; NULL: none. */
-	const char		*env_file;
-	/* The file may replace the env_weak entries from envp[env_first] on, and no others. */
-	size_t			 env_first;
-	size_t			 env_weak;
-	/* Set in a launcher; NULL in a process that starts children of its own. */
-	const struct spawn_proxy *proxy;
+struct spawn_row {
+	uint32_t	size;		/* of all, a multiple of 8 */
+	uint32_t	queue;		/* its number */
+	int32_t		error;		/* why it cannot be started; 0: it can */
+	int32_t		step;		/* enum spawn_step, of that */
+	uint32_t	keeps;		/* leftovers: 0 or 1 */
+	uint32_t	prompt;		/* its start must be reported at once: 0 or 1 */
+	uid_t		uid;		/* (uid_t)-1: unchanged */
+	gid_t		gid;		/* (gid_t)-1: unchanged */
+	int32_t		umask;		/* -1: unchanged */
+	int32_t		nice;		/* 0: unchanged */
+	uint32_t	nlimits;
+	uint32_t	ngroups;	/* 0: unchanged */
+	uint32_t	argc;
+	uint32_t	envc;
 };
 
-/* A start on behalf of the launcher's parent, whose child the process becomes. */
-struct spawn_proxy {
-	int			 socket;	/* the child sends message there, first of all */
-	const void		*message;
-	size_t			 size;
-	size_t			 pid_at;	/* offset in it for the child's pid, a pid_t */
-	struct spawn_report	*report;	/* shared with our parent */
-};
+const gid_t *spawn_row_groups(const struct spawn_row *);
 
 /*
- * Returns the pid, or -1 with errno and *step; then only a zombie may be left, which
- * child.c reaps.  It waits for execve(2) only in an emulator and on machines other than
- * x86-64 and ARM64, and never in a launcher.  spawn_exited() tells at the exit why a
- * child could not be executed.
+ * Once, in the spawner, which has one thread: blocks all signals, sets them to their
+ * defaults, and looks at what this machine can do.  privileged: children may become users who
+ * attack them.
  */
-pid_t	spawn_start(const struct spawn *, enum spawn_step *step) MUSTCHECK;
+void	spawn_init(bool privileged);
 
 /*
- * Call it once, at the exit of each process that the daemon itself has started.
- * Returns the error number and *step if the child did not come through execve(2), or 0.
+ * words: "NAME=value" with a NUL after each, len bytes, as environment_words() makes them.
+ * The report is in shared memory, and kept until the exit.  Does not wait for execve(2).
+ * Returns the pid, or -1 with errno and *step: no child.
  */
-int	spawn_exited(pid_t, enum spawn_step *step);
+pid_t	spawn_start(const struct spawn_row *, const char *words, size_t len,
+	    const int fd[SPAWN_FDS], struct spawn_report *, enum spawn_step *step) MUSTCHECK;
 
 const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */
-
-/*
- * Notes which signals are not at their defaults.  The first start calls it: 64 system
- * calls at each start would cost more than the rest.  A child always resets the signals
- * that the daemon changes.
- */
-void	spawn_look_at_signals(void);

@@ -17,17 +17,6 @@ line_init(struct line *l, size_t max,
 	    .arg = arg };
 }
 
-/* Hands out all pieces of these n bytes but the last, whose length it returns. */
-static size_t
-cut_pieces(struct line *l, const char **p, size_t n)
-{
-	for (; n > l->max; n -= l->max) {
-		l->fn(*p, l->max, true, l->arg);
-		*p += l->max;
-	}
-	return n;
-}
-
 /* Completes or fills the unfinished line from p; returns how many bytes it took. */
 static size_t
 go_on(struct line *l, const char *p, size_t n)
@@ -57,7 +46,10 @@ line_feed(struct line *l, const char *p, size_t n)
 			continue;
 		}
 		nl = memchr(p, '\n', (size_t)(end - p));
-		len = cut_pieces(l, &p, (size_t)((nl == NULL ? end : nl) - p));
+		for (len = (size_t)((nl == NULL ? end : nl) - p); len > l->max; len -= l->max) {
+			l->fn(p, l->max, true, l->arg);
+			p += l->max;
+		}
 		if (nl == NULL) {
 			buf_add(&l->partial, p, len);
 			return;

@@ -2,7 +2,7 @@
  * The event loop.
  *
  * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the deferred
- * calls until there are none.  timer.c keeps our timers in a heap; a timerfd, the
+ * calls until there are none.  Our timers are in a heap; a timerfd, the
  * alarm, ends the wait when the first of them falls due.  The alarm is moved only if it
  * would come too late: most timers are stopped before they fire, and one needless
  * wake-up costs less than a system call for each timer.  Without timers the alarm is
@@ -24,7 +24,148 @@
 
 #include "base/log.h"
 #include "loop/child.h"
-#include "loop/loop_private.h"
+#include "loop/timer.h"
+
+#define HEAP_MIN	64
+
+struct loop_signal {
+	struct event	 *event;	/* owned; NULL: not watched */
+	void		(*fn)(int, void *);
+	void		 *arg;
+};
+
+struct loop {
+	struct event_base	 *base;		/* NULL: simulated */
+	int			  alarm_fd;	/* timerfd: a turn waits until alarm_at at most */
+	struct io		  alarm;
+	usec_t			  alarm_at;	/* mono; USEC_MAX: not set */
+	bool			  stopping;	/* loop_stop() was called */
+
+	TAILQ_HEAD(, defer)	  deferred[LOOP_STAGES];
+	struct loop_signal	  signals[NSIG];	/* by their numbers */
+
+	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */
+	unsigned		  timers;
+	unsigned		  heap_cap;
+	bool			  firing;	/* timer_run_due() runs, and ... */
+	usec_t			  firing_at;	/* ... fires timers due by then */
+
+	struct io		  log_io;	/* watches log_waiting_fd() */
+};
+
+/* -- timers ------------------------------------------------------------------- */
+
+/*
+ * A binary heap of pointers, least deadline at the top.  Each timer knows its place in the heap,
+ * so moving and stopping one costs O(log n) and no search.  The heap starts at 1: pos 0 means
+ * "not set".
+ */
+static void
+place(struct loop *l, unsigned pos, struct timer *t)
+{
+	l->heap[pos] = t;
+	t->pos = pos;
+}
+
+/* Moves t from pos towards the top, to its place. */
+static void
+sift_up(struct loop *l, unsigned pos, struct timer *t)
+{
+	for (; pos > 1 && l->heap[pos / 2]->at > t->at; pos /= 2)
+		place(l, pos, l->heap[pos / 2]);
+	place(l, pos, t);
+}
+
+/* Moves t from pos towards the leaves, to its place. */
+static void
+sift_down(struct loop *l, unsigned pos, struct timer *t)
+{
+	unsigned child;
+
+	while ((child = pos * 2) <= l->timers) {
+		if (child < l->timers &&
+		    l->heap[child + 1]->at < l->heap[child]->at)
+			child++;
+		if (l->heap[child]->at >= t->at)
+			break;
+		place(l, pos, l->heap[child]);
+		pos = child;
+	}
+	place(l, pos, t);
+}
+
+/* Puts t, whose time is new, to pos, and moves it to its place from there. */
+static void
+settle(struct loop *l, unsigned pos, struct timer *t)
+{
+	if (pos > 1 && l->heap[pos / 2]->at > t->at)
+		sift_up(l, pos, t);
+	else
+		sift_down(l, pos, t);
+}
+
+void
+timer_init(struct timer *t, struct loop *l, void (*fn)(void *), void *arg)
+{
+	*t = (struct timer){ .loop = l, .fn = fn, .arg = arg };
+}
+
+void
+timer_set_at(struct timer *t, usec_t at)
+{
+	struct loop *l = t->loop;
+
+	if (l->firing && at <= l->firing_at)
+		at = l->firing_at + 1;
+	t->at = at;
+	if (t->pos != 0) {
+		settle(l, t->pos, t);
+		return;
+	}
+	if (l->timers + 1 >= l->heap_cap) {
+		l->heap_cap = l->heap_cap == 0 ? HEAP_MIN : l->heap_cap * 2;
+		l->heap = xreallocarray(l->heap, l->heap_cap, sizeof(*l->heap));
+	}
+	sift_up(l, ++l->timers, t);
+}
+
+void
+timer_set(struct timer *t, usec_t after)
+{
+	timer_set_at(t, clock_after(after > 0 ? after : 0));
+}
+
+void
+timer_stop(struct timer *t)
+{
+	struct loop *l = t->loop;
+	struct timer *last;
+	unsigned pos = t->pos;
+
+	if (pos == 0)
+		return;
+	t->pos = 0;
+	last = l->heap[l->timers--];
+	if (last != t)
+		settle(l, pos, last);
+}
+
+bool
+timer_is_set(const struct timer *t)
+{
+	return t->pos != 0;
+}
+
+usec_t
+timer_left(const struct timer *t)
+{
+	usec_t now;
+
+	if (t->pos == 0)
+		return 0;
+	now = clock_mono();
+	return t->at > now ? t->at - now : 0;
+}
 
 /* -- the log's descriptor ----------------------------------------------------- */
 
@@ -79,40 +220,29 @@ alarm_rang(int what UNUSED, void *arg)
 		l->alarm_at = USEC_MAX;
 }
 
-static struct event_base *
-new_base(void)
-{
-	struct event_config *config = event_config_new();
-	struct event_base *base = NULL;
-
-	if (config != NULL &&
-	    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
-		base = event_base_new_with_config(config);
-	if (base == NULL)
-		fatal_os("cannot make an event loop");
-	event_config_free(config);
-	return base;
-}
-
 struct loop *
 loop_new_simulated(void)
 {
 	struct loop *l = NEW(struct loop, .alarm_at = USEC_MAX, .alarm_fd = -1);
 
-	TAILQ_INIT(&l->deferred);
-	TAILQ_INIT(&l->last);
-	TAILQ_INIT(&l->feed);
+	for (int i = 0; i < LOOP_STAGES; i++)
+		TAILQ_INIT(&l->deferred[i]);
 	return l;
 }
 
 struct loop *
 loop_new(void)
 {
+	struct event_config *config = event_config_new();
 	struct loop *l = loop_new_simulated();
 
 	event_set_log_callback(event_complaint);
 	event_set_fatal_callback(event_end);
-	l->base = new_base();
+	if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
+		l->base = event_base_new_with_config(config);
+	if (l->base == NULL)
+		fatal_os("cannot make an event loop");
+	event_config_free(config);
 	l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (l->alarm_fd == -1)
 		fatal_os("cannot make an event loop's timer");
@@ -127,11 +257,11 @@ loop_new(void)
 static struct defer *
 next_deferred(const struct loop *l)
 {
-	struct defer *d = TAILQ_FIRST(&l->deferred);
+	struct defer *d = NULL;
 
-	if (d == NULL)
-		d = TAILQ_FIRST(&l->last);
-	return d != NULL ? d : TAILQ_FIRST(&l->feed);
+	for (int i = 0; i < LOOP_STAGES && d == NULL; i++)
+		d = TAILQ_FIRST(&l->deferred[i]);
+	return d;
 }
 
 static void
@@ -176,7 +306,9 @@ loop_free(struct loop *l)
 	run_deferred(l);
 	child_done(l);
 	signals_free(l);
-	timer_forget_all(l);
+	while (l->timers > 0)
+		l->heap[l->timers--]->pos = 0;
+	free(l->heap);
 	if (l->base != NULL) {
 		log_hold(false);
 		log_set_waiting_cb(NULL, NULL);
@@ -215,33 +347,52 @@ set_alarm(struct loop *l, usec_t at)
 		fatal_os("cannot set the event loop's timer");
 }
 
-static void
-wait_events(struct loop *l, usec_t until)
+/* A callback may set, stop or free any timer, its own included. */
+void
+timer_run_due(struct loop *l)
 {
-	int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
+	struct timer *t;
 
-	if (until <= clock_mono())
-		flags |= EVLOOP_NONBLOCK;
-	else
-		set_alarm(l, until);
-	if (event_base_loop(l->base, flags) == -1)
-		fatal_os("the event loop failed");
+	if (l->timers == 0)
+		return;
+	l->firing_at = clock_mono();
+	l->firing = true;
+	while (l->timers > 0 && l->heap[1]->at <= l->firing_at) {
+		t = l->heap[1];
+		timer_stop(t);
+		t->fn(t->arg);
+	}
+	l->firing = false;
+}
+
+usec_t
+timer_next(const struct loop *l)
+{
+	return l->timers == 0 ? USEC_MAX : l->heap[1]->at;
 }
 
 /* One turn.  Waits for events until this moment, not at all while a call is deferred. */
 static void
 turn(struct loop *l, usec_t until)
 {
+	int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
 	usec_t next = timer_next(l);
 
 	if (next_deferred(l) != NULL)
 		until = 0;
 	else if (next < until)
 		until = next;
-	if (l->base != NULL)
-		wait_events(l, until);
-	else if (until != USEC_MAX && until > clock_mono())
-		clock_fake_advance(until - clock_mono());
+	if (l->base == NULL) {
+		if (until != USEC_MAX && until > clock_mono())
+			clock_fake_advance(until - clock_mono());
+	} else {
+		if (until <= clock_mono())
+			flags |= EVLOOP_NONBLOCK;
+		else
+			set_alarm(l, until);
+		if (event_base_loop(l->base, flags) == -1)
+			fatal_os("the event loop failed");
+	}
 	timer_run_due(l);
 	run_deferred(l);
 	log_release();
@@ -283,47 +434,23 @@ loop_stop(struct loop *l)
 
 /* -- deferred calls and signals -------------------------------------------------- */
 
-static void
-defer(struct defer_list *list, struct defer *d, void (*fn)(void *), void *arg)
-{
-	if (d->list != NULL)
-		return;
-	d->fn = fn;
-	d->arg = arg;
-	d->list = list;
-	TAILQ_INSERT_TAIL(list, d, entry);
-}
-
 void
 loop_defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
 {
-	defer(&l->deferred, d, fn, arg);
+	if (d->queued)
+		return;
+	d->fn = fn;
+	d->arg = arg;
+	d->queued = true;
+	TAILQ_INSERT_TAIL(&l->deferred[d->stage], d, entry);
 }
 
 void
-loop_defer_last(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+loop_defer_cancel(struct loop *l, struct defer *d)
 {
-	defer(&l->last, d, fn, arg);
-}
-
-void
-loop_defer_feed(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
-{
-	defer(&l->feed, d, fn, arg);
-}
-
-void
-loop_defer_cancel(struct loop *l UNUSED, struct defer *d)
-{
-	if (d->list != NULL)
-		TAILQ_REMOVE(d->list, d, entry);
-	d->list = NULL;
-}
-
-bool
-loop_has_deferred(const struct loop *l)
-{
-	return !TAILQ_EMPTY(&l->deferred);
+	if (d->queued)
+		TAILQ_REMOVE(&l->deferred[d->stage], d, entry);
+	d->queued = false;
 }
 
 static void
@@ -338,9 +465,12 @@ void
 loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
 {
 	struct loop_signal *s = &l->signals[signo];
+	sigset_t set;
 
 	if (l->base == NULL)
 		return;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signo);
 	if (s->event == NULL) {
 		s->event = evsignal_new(l->base, signo, signal_came, s);
 		if (s->event == NULL || event_add(s->event, NULL) == -1)
@@ -348,4 +478,5 @@ loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
 	}
 	s->fn = fn;
 	s->arg = arg;
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 }

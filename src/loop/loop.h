@@ -20,14 +20,26 @@
 struct event_base;
 struct loop;
 
-/* Embedded in the object that it frees or runs; zeroed to start. */
+/*
+ * The stages of the end of a turn.  A call of a later one runs when there is none of an earlier
+ * one.
+ */
+enum loop_stage {
+	LOOP_DIGEST,	/* what has come */
+	LOOP_ALLOT,	/* slots, among all that want some now */
+	LOOP_SEND,	/* to Redis */
+	LOOP_FEED,	/* the input of handlers: Redis works meanwhile */
+	LOOP_STAGES
+};
+
+/* Embedded in the object that it frees or runs; zeroed, but for its stage, to start. */
 struct defer {
 	TAILQ_ENTRY(defer)	 entry;
 	void			(*fn)(void *);
 	void			*arg;
-	struct defer_list	*list;		/* of the loop; NULL: it is on none */
+	enum loop_stage		 stage;		/* set by the owner */
+	bool			 queued;
 };
-TAILQ_HEAD(defer_list, defer);
 
 struct loop	*loop_new(void);		/* never NULL: failure is fatal */
 struct loop	*loop_new_simulated(void);	/* the fake clock must be on */
@@ -48,19 +60,11 @@ void		 loop_turn(struct loop *, usec_t max);
  * A call deferred from a deferred call runs in the same turn.
  */
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
-/* The same, but after all other deferred calls, and those that they defer. */
-void		 loop_defer_last(struct loop *, struct defer *, void (*fn)(void *), void *arg);
-/*
- * The same, after those of loop_defer_last(), too.  It is for the input of handlers:
- * the calls to Redis are written before, and Redis works on them meanwhile.
- */
-void		 loop_defer_feed(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);
-/* In a deferred call: whether others follow it in this turn. */
-bool		 loop_has_deferred(const struct loop *);
 
 /*
- * Sets the one callback of a signal; the loop calls it, never in signal context.
+ * Sets the one callback of a signal; the loop calls it, never in signal context.  A signal
+ * that was blocked is unblocked: one that came before is heard, too.
  * loop_free() leaves the signals ignored that the loop watches.
  */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);

@@ -23,37 +23,29 @@
 
 #define SEND_WAIT	(100 * MSEC)
 
-/* Waits while the manager's queue is full, but for SEND_WAIT at most. */
-static void
-send_unix(const char *name, const char *text)
-{
-	struct timeval wait = { .tv_usec = SEND_WAIT };
-	int fd = fd_connect(SOCK_DGRAM, name);
-
-	if (fd == -1)
-		return;
-	(void)fcntl(fd, F_SETFL, 0);
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-	(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
-	fd_close(&fd);
-}
-
 void
 notify(const char *fmt, ...)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
+	struct timeval wait = { .tv_usec = SEND_WAIT };
 	va_list ap;
 	char *text;
+	int fd;
 
 	if (name == NULL || name[0] == '\0')
 		return;
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (name[0] == '/' || name[0] == '@')
-		send_unix(name, text);
-	else
+	if (name[0] != '/' && name[0] != '@') {
 		(void)sd_notify(0, text);
+	} else if ((fd = fd_connect(SOCK_DGRAM, name)) != -1) {
+		/* Waits while the manager's queue is full, but for SEND_WAIT at most. */
+		(void)fcntl(fd, F_SETFL, 0);
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+		(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+		fd_close(&fd);
+	}
 	free(text);
 }
 

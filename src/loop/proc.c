@@ -1,8 +1,7 @@
 /*
  * Processes as /proc shows them; see proc.h.
  *
- * The stat file is read by one read(2), and one sscanf(3) behind the last ')': a process's
- * name may hold anything.
+ * In the stat file the state stands behind the last ')': a process's name may hold anything.
  *
  * The kernel lists the children of each thread in /proc/PID/task/TID/children.
  * collect() finds all of them before the first is signalled: when a process dies its
@@ -13,6 +12,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +20,12 @@
 
 #define DEPTH_MAX	256
 
+/* Whether there is such a process, and it is no zombie. */
 static bool
-parse(const char *p, struct proc_stat *ret)
-{
-	unsigned long long started;
-	char state;
-
-	if (p == NULL || sscanf(p + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-	    "%*d %*d %*d %*d %*d %*d %llu", &state, &ret->parent, &ret->group, &ret->session,
-	    &started) != 5)
-		return false;
-	ret->zombie = state == 'Z' || state == 'X';
-	ret->started = started;
-	return true;
-}
-
-bool
-proc_stat_read(pid_t pid, struct proc_stat *ret)
+is_alive(pid_t pid)
 {
 	char path[64], text[512];
+	const char *p;
 	ssize_t n;
 	int fd;
 
@@ -48,23 +35,9 @@ proc_stat_read(pid_t pid, struct proc_stat *ret)
 		return false;
 	n = read(fd, text, sizeof(text) - 1);
 	(void)close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return parse(strrchr(text, ')'), ret);
-}
-
-/* Reads a small file of /proc; empty if it is missing. */
-static void
-read_file(const char *path, struct buf *b)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd != -1) {
-		(void)!buf_read(b, fd, SIZE_MAX);
-		(void)close(fd);
-	}
-	(void)buf_str(b);
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')');
+	return p != NULL && p[1] == ' ' && p[2] != 'Z' && p[2] != 'X';
 }
 
 /* A process's children are listed per thread. */
@@ -74,6 +47,7 @@ proc_children(pid_t pid, struct buf *b)
 	char path[128];
 	struct dirent *e;
 	DIR *dir;
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
 	if ((dir = opendir(path)) == NULL)
@@ -83,7 +57,11 @@ proc_children(pid_t pid, struct buf *b)
 			continue;
 		(void)snprintf(path, sizeof(path), "/proc/%ld/task/%.20s/children", (long)pid,
 		    e->d_name);
-		read_file(path, b);
+		if ((fd = open(path, O_RDONLY | O_CLOEXEC)) != -1) {
+			(void)!buf_read(b, fd, SIZE_MAX);
+			(void)close(fd);
+		}
+		(void)buf_str(b);
 	}
 	(void)closedir(dir);
 }
@@ -94,12 +72,11 @@ collect(pid_t pid, struct buf *found, unsigned depth)
 {
 	struct buf b = BUF_INIT;
 	char *p, *end;
-	struct proc_stat st;
 	pid_t child;
 
 	proc_children(pid, &b);
 	for (p = buf_str(&b); (child = (pid_t)strtol(p, &end, 10)) > 0; p = end) {
-		if (proc_stat_read(child, &st) && !st.zombie)
+		if (is_alive(child))
 			buf_add(found, &child, sizeof(child));
 		if (depth < DEPTH_MAX)
 			collect(child, found, depth + 1);

@@ -1,25 +1,12 @@
 /*
- * Processes, by /proc: a single one, and all descendants of this one, in any group or
- * session.  After child_init() these include orphans: the subreaper inherits them.
+ * Processes, by /proc: children, and all descendants of this one, in any group or session.
+ * After child_init() these include orphans: the subreaper inherits them.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
-
-struct proc_stat {
-	bool		zombie;		/* or about to be taken away */
-	pid_t		parent;
-	pid_t		group;
-	pid_t		session;
-	uint64_t	started;	/* clock ticks since boot */
-};
-
-/* False: there is no such process, or /proc hides it.  Allocates nothing. */
-bool	proc_stat_read(pid_t, struct proc_stat *);
 
 /*
  * Appends the pids of a process's children, decimal, a blank after each.  Appends

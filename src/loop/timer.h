@@ -44,6 +44,6 @@ void	boot_timer_set_at(struct boot_timer *, boot_t);		/* moves one that is set *
 void	boot_timer_stop(struct boot_timer *);
 void	boot_timer_done(struct boot_timer *);
 
-/* For loop.c: fires due timers; the time of the next one (USEC_MAX: never). */
+/* A part of a turn: fires due timers; the time of the next one (USEC_MAX: never). */
 void	timer_run_due(struct loop *);
-usec_t	timer_next(struct loop *);
+usec_t	timer_next(const struct loop *);

@@ -10,16 +10,6 @@
 #include "base/util.h"
 
 static void
-strings_free(char **list)
-{
-	char **p;
-
-	for (p = list; p != NULL && *p != NULL; p++)
-		free(*p);
-	free(list);
-}
-
-static void
 queue_config_free(struct queue_config *q)
 {
 	if (q == NULL)
@@ -28,31 +18,19 @@ queue_config_free(struct queue_config *q)
 	free((char *)q->file);
 	free(q->key);
 	free(q->consumer_group);
-	strings_free(q->keys);
-	strings_free(q->shard_keys);
-	strings_free(q->match);
-	strings_free(q->command);
-	strings_free(q->pushes);
+	util_free_list(q->keys);
+	util_free_list(q->shard_keys);
+	util_free_list(q->match);
+	util_free_list(q->command);
+	util_free_list(q->pushes);
 	free(q->output);
 	free(q->rate);
 	free(q->user);
 	free(q->group);
 	free(q->directory);
-	strings_free(q->env);
+	util_free_list(q->env);
 	free(q->env_file);
 	free(q);
-}
-
-static void
-schedule_config_free(struct schedule_config *s)
-{
-	free(s->name);
-	free((char *)s->file);
-	free(s->queue);
-	free(s->message);
-	free(s->cron);
-	free(s->timezone);
-	free(s);
 }
 
 struct config *
@@ -80,12 +58,21 @@ config_unref(struct config *c)
 	for (size_t i = 0; i < c->nqueues; i++)
 		queue_config_free(c->queues[i]);
 	free(c->queues);
-	for (size_t i = 0; i < c->nschedules; i++)
-		schedule_config_free(c->schedules[i]);
+	for (size_t i = 0; i < c->nschedules; i++) {
+		struct schedule_config *s = c->schedules[i];
+
+		free(s->name);
+		free((char *)s->file);
+		free(s->queue);
+		free(s->message);
+		free(s->cron);
+		free(s->timezone);
+		free(s);
+	}
 	free(c->schedules);
-	strings_free(c->redis.servers);
-	strings_free(c->redis.sentinels);
-	strings_free(c->redis.clusters);
+	util_free_list(c->redis.servers);
+	util_free_list(c->redis.sentinels);
+	util_free_list(c->redis.clusters);
 	free(c->redis.master);
 	free(c->redis.sentinel_username);
 	free(c->redis.sentinel_password_file);

@@ -131,6 +131,7 @@ struct schedule_config {
 
 struct http_config {
 	char		 *listen;	/* "": off */
+	bool		  details;	/* over TCP, show what messages and handlers wrote */
 };
 
 struct log_config {
@@ -144,8 +145,9 @@ struct log_config {
 
 struct config {
 	unsigned		  refs;		/* config_ref(), config_unref() */
-	unsigned		  generation;	/* the launcher's number for it; 0: there is none */
-	bool			  privileged;	/* keep privileges, in a launcher */
+	unsigned		  generation;	/* the spawner's number for it; 0: there is none */
+	unsigned		  held;		/* by spawner_hold() */
+	bool			  privileged;	/* the spawner keeps privileges */
 	char			 *file;		/* "": none (-q) */
 	/* The -o options about Redis, for tools: "redis.database=3", one a line. */
 	char			 *overrides;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "policy/zone.h"
 
@@ -64,90 +65,51 @@ take_value(const struct cron_field *f, const char **p)
 	return -1;
 }
 
-static int
-wrong_value(const struct cron_field *f, const char *item, int len, char **cause)
-{
-	return util_cause(cause, "\"%.*s\" in the field for the %s: write %d to %d%s", len, item,
-	    f->name, f->low, f->high, f->names == NULL ? "" : f == &fields[MONTH_FIELD] ?
-	    ", or jan to dec" : ", or sun to sat");
-}
-
-/* The text between two commas, and the parser's position in it. */
-struct cron_item {
-	const struct cron_field *field;
-	const char	*text, *p;
-	int		 len;		/* bytes to show in an error */
-	int		 from, to;
-};
-
-static int
-backwards(const struct cron_item *it, char **cause)
-{
-	const struct cron_field *f = it->field;
-
-	return util_cause(cause, "\"%.*s\" in the field for the %s runs backwards: write "
-	    "%d-%d,%d-%d", it->len, it->text, f->name, it->from, f->high, f->low, it->to);
-}
-
-/* "*", "5", "5-9" */
-static int
-parse_range(struct cron_item *it, char **cause)
-{
-	const struct cron_field *f = it->field;
-
-	it->from = f->low;
-	it->to = f->high;
-	if (*it->p == '*') {
-		it->p++;
-		return 0;
-	}
-	it->from = it->to = take_value(f, &it->p);
-	if (it->from != -1 && *it->p == '-') {
-		it->p++;
-		it->to = take_value(f, &it->p);
-		/* sat-sun */
-		if (f == &fields[WEEKDAY_FIELD] && it->to == 0 && it->from > 0)
-			it->to = 7;
-	} else if (it->from != -1 && *it->p == '/') {
-		return util_cause(cause, "\"%.*s\" in the field for the %s: a step needs a range: "
-		    "write %d-%d%.8s", it->len, it->text, f->name, it->from, f->high, it->p);
-	}
-	if (it->from < f->low || it->from > f->high || it->to < f->low || it->to > f->high)
-		return wrong_value(f, it->text, it->len, cause);
-	return it->from > it->to ? backwards(it, cause) : 0;
-}
-
-/* "/2", if there is one. */
-static int
-parse_step(struct cron_item *it, int *step, char **cause)
-{
-	*step = 1;
-	if (*it->p != '/')
-		return 0;
-	it->p++;
-	*step = *it->p >= '0' && *it->p <= '9' ? take_value(it->field, &it->p) : 0;
-	if (*step > 0)
-		return 0;
-	return util_cause(cause, "\"%.*s\" in the field for the %s: the step is a number from 1",
-	    it->len, it->text, it->field->name);
-}
-
-/* A range with an optional step, and nothing else up to end. */
+/* "*", "5", "5-9", with an optional step, and nothing else up to end. */
 static int
 parse_item(const struct cron_field *f, const char *text, const char *end, uint64_t *set,
     char **cause)
 {
-	struct cron_item it = { .field = f, .text = text, .p = text,
-		.len = (int)(end - text < SHOWN ? end - text : SHOWN) };
-	int step, i;
+	int len = (int)(end - text < SHOWN ? end - text : SHOWN), from = f->low, to = f->high;
+	const char *p = text;
+	int step = 1;
 
-	if (parse_range(&it, cause) == -1 || parse_step(&it, &step, cause) == -1)
-		return -1;
-	if (it.p != end)
-		return wrong_value(f, text, it.len, cause);
-	for (i = it.from; i <= it.to; i += step)
-		*set |= UINT64_C(1) << i;
+	if (*p == '*') {
+		p++;
+	} else {
+		from = to = take_value(f, &p);
+		if (from != -1 && *p == '-') {
+			p++;
+			to = take_value(f, &p);
+			/* sat-sun */
+			if (f == &fields[WEEKDAY_FIELD] && to == 0 && from > 0)
+				to = 7;
+		} else if (from != -1 && *p == '/') {
+			return util_cause(cause, "\"%.*s\" in the field for the %s: a step needs "
+			    "a range: write %d-%d%.8s", len, text, f->name, from, f->high, p);
+		}
+	}
+	if (from < f->low || from > f->high || to < f->low || to > f->high)
+		goto wrong;
+	if (from > to)
+		return util_cause(cause, "\"%.*s\" in the field for the %s runs backwards: write "
+		    "%d-%d,%d-%d", len, text, f->name, from, f->high, f->low, to);
+	if (*p == '/') {
+		p++;
+		step = *p >= '0' && *p <= '9' ? take_value(f, &p) : 0;
+		if (step <= 0)
+			return util_cause(cause, "\"%.*s\" in the field for the %s: the step is a "
+			    "number from 1", len, text, f->name);
+	}
+	if (p != end)
+		goto wrong;
+	for (; from <= to; from += step)
+		*set |= UINT64_C(1) << from;
 	return 0;
+wrong:
+	return util_cause(cause, "\"%.*s\" in the field for the %s: write %d to %d%s", len, text,
+	    f->name, f->low, f->high, f->names == NULL ? "" : f == &fields[MONTH_FIELD] ?
+	    ", or jan to dec" : ", or sun to sat");
 }
 
 /* A list of items; star: it begins with one. */
@@ -165,20 +127,6 @@ parse_field(const struct cron_field *f, const char *text, uint64_t *set, bool *s
 		if (*end == '\0')
 			return 0;
 	}
-}
-
-/* Whether any of the months has any of the days. */
-static bool
-is_possible(const struct cron *c)
-{
-	static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-
-	for (int m = 1; m <= 12; m++) {
-		if ((c->months >> m & 1) != 0 &&
-		    (c->days & ((UINT64_C(1) << (lengths[m - 1] + 1)) - 1)) != 0)
-			return true;
-	}
-	return false;
 }
 
 /* Splits text into fields in place; returns how many, FIELDS + 1 for more. */
@@ -201,6 +149,8 @@ split(char *text, const char **words)
 static int
 parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 {
+	static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	bool possible = false;
 	uint64_t set[FIELDS];
 	bool star[FIELDS];
 	struct cron c;
@@ -221,23 +171,14 @@ parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 		.both_days = star[DAY_FIELD] || star[WEEKDAY_FIELD],
 		.wild = star[MINUTE_FIELD] || star[HOUR_FIELD],
 	};
-	if (c.both_days && !is_possible(&c))
+	/* Whether any of the months has any of the days. */
+	for (int m = 1; m <= 12; m++)
+		possible = possible || ((c.months >> m & 1) != 0 &&
+		    (c.days & ((UINT64_C(1) << (lengths[m - 1] + 1)) - 1)) != 0);
+	if (c.both_days && !possible)
 		return util_cause(cause, "no month of these has such a day: it would never run");
 	*ret = c;
 	return 0;
-}
-
-static int
-parse_nickname(const char *word, char **text, char **cause)
-{
-	for (size_t i = 0; i < ARRAY_LEN(nicknames); i++) {
-		if (strcasecmp(word, nicknames[i].name) != 0)
-			continue;
-		xreplace(text, nicknames[i].text);
-		return 0;
-	}
-	return util_cause(cause, "\"%.40s\" is unknown: write @hourly, @daily, @weekly, @monthly "
-	    "or @yearly", word);
 }
 
 int
@@ -245,48 +186,24 @@ cron_parse(const char *text, struct cron *ret, char **cause)
 {
 	char *copy = xstrdup(text);
 	const char *words[FIELDS];
-	int n = split(copy, words), rc = 0;
+	int n = split(copy, words), rc;
+	size_t i = 0;
 
 	if (n == 1 && words[0][0] == '@') {
-		char *word = xstrdup(words[0]);
-
-		rc = parse_nickname(word, &copy, cause);
-		n = rc == 0 ? split(copy, words) : 0;
-		free(word);
+		while (i < ARRAY_LEN(nicknames) && strcasecmp(words[0], nicknames[i].name) != 0)
+			i++;
+		if (i == ARRAY_LEN(nicknames)) {
+			(void)util_cause(cause, "\"%.40s\" is unknown: write @hourly, @daily, "
+			    "@weekly, @monthly or @yearly", words[0]);
+			free(copy);
+			return -1;
+		}
+		xreplace(&copy, nicknames[i].text);
+		n = split(copy, words);
 	}
-	if (rc == 0)
-		rc = parse_words(words, n, ret, cause);
+	rc = parse_words(words, n, ret, cause);
 	free(copy);
 	return rc;
-}
-
-/* -- the calendar ------------------------------------------------------------- */
-
-/* A civil date of a day since 1970 (Howard Hinnant's algorithm). */
-static void
-civil(int64_t day, int *month, int *mday)
-{
-	int64_t z = day + 719468, era = (z >= 0 ? z : z - 146096) / 146097;
-	int64_t doe = z - era * 146097;
-	int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
-	int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-	int64_t mp = (5 * doy + 2) / 153;
-
-	*mday = (int)(doy - (153 * mp + 2) / 5 + 1);
-	*month = (int)(mp < 10 ? mp + 3 : mp - 9);
-}
-
-static bool
-day_matches(const struct cron *c, int64_t day)
-{
-	int month, mday, weekday = (int)(((day + 4) % 7 + 7) % 7);
-	bool by_day, by_weekday;
-
-	civil(day, &month, &mday);
-	by_day = (c->days >> mday & 1) != 0;
-	by_weekday = (c->weekdays >> weekday & 1) != 0;
-	return (c->months >> month & 1) != 0 &&
-	    (c->both_days ? by_day && by_weekday : by_day || by_weekday);
 }
 
 /* -- the search --------------------------------------------------------------- */
@@ -338,28 +255,38 @@ consider_local(struct search *s, int64_t local)
 		consider(s, find_change(local - DAY, local + DAY));
 }
 
-/* Whether a time between these two could be better than the best so far. */
-static bool
-is_of_use(const struct search *s, int64_t earliest, int64_t latest)
-{
-	if (s->forward)
-		return latest > s->from && (s->best == CRON_NEVER || earliest < s->best);
-	return earliest <= s->from && latest > s->best;
-}
-
-/* Considers the day's times, in the direction of the search. */
+/* Considers the day's times, if it is one, in the direction of the search. */
 static void
 consider_day(struct search *s, int64_t day)
 {
-	int64_t o1 = zone_offset((day - 1) * DAY), o2 = zone_offset((day + 2) * DAY), local;
+	int64_t o1, o2, local, earliest, latest;
+	time_t midnight = (time_t)(day * DAY);
+	bool by_day, by_weekday;
 	int i, minute;
+	struct tm tm;
 
+	if (gmtime_r(&midnight, &tm) == NULL)
+		return;
+	by_day = (s->cron->days >> tm.tm_mday & 1) != 0;
+	by_weekday = (s->cron->weekdays >> tm.tm_wday & 1) != 0;
+	if ((s->cron->months >> (tm.tm_mon + 1) & 1) == 0 ||
+	    (s->cron->both_days ? !by_day || !by_weekday : !by_day && !by_weekday))
+		return;
+	o1 = zone_offset((day - 1) * DAY);
+	o2 = zone_offset((day + 2) * DAY);
 	for (i = 0; i < MINUTES; i++) {
 		minute = s->forward ? i : MINUTES - 1 - i;
 		local = day * DAY + minute * 60;
+		earliest = local - (o1 > o2 ? o1 : o2);
+		latest = local - (o1 > o2 ? o2 : o1);
 		if ((s->cron->hours >> minute / 60 & 1) == 0 ||
-		    (s->cron->minutes >> minute % 60 & 1) == 0 ||
-		    !is_of_use(s, local - (o1 > o2 ? o1 : o2), local - (o1 > o2 ? o2 : o1)))
+		    (s->cron->minutes >> minute % 60 & 1) == 0)
+			continue;
+		/* It could not be better than the best so far. */
+		if (s->forward && (latest <= s->from ||
+		    (s->best != CRON_NEVER && earliest >= s->best)))
+			continue;
+		if (!s->forward && (earliest > s->from || latest <= s->best))
 			continue;
 		if (o1 == o2)
 			consider(s, local - o1);
@@ -380,8 +307,7 @@ search(struct search *s, const char *zone)
 	day = (local >= 0 ? local / DAY : -((DAY - 1 - local) / DAY)) - step;
 	for (int i = 0; i < DAYS_MAX && !found; i++, day += step) {
 		found = s->best != CRON_NEVER;
-		if (day_matches(s->cron, day))
-			consider_day(s, day);
+		consider_day(s, day);
 	}
 	zone_leave();
 	return s->best;

@@ -18,8 +18,7 @@ message_free(struct message *m)
 {
 	if (m == NULL)
 		return;
-	if (m->payload != NULL && m->free_payload != NULL)
-		m->free_payload(m->payload);
+	free(m->payload);
 	free(m->tag);
 	free(m->id);
 	free(m->token);

@@ -11,8 +11,29 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/util.h"
 #include "policy/config.h"
+
+/* The reason why rqd signalled a handler.  It is stored before the signal is sent. */
+enum stop {
+	STOP_NONE,
+	STOP_TIME_LIMIT,
+	STOP_DRAIN,		/* shutdown: give the message back */
+	STOP_LOST,		/* another delivery has begun: write nothing */
+	STOP_CANCEL,		/* rqctl cancel: see message.cancel */
+	STOP_PEER		/* persistent: its process ended because of another message */
+};
+
+/* How far the consumer is with it. */
+enum stage {
+	STAGE_NONE,		/* the queue has it */
+	STAGE_WAITING,		/* for a batch, or for a slot */
+	STAGE_RUNNING,
+	STAGE_DONE		/* it has a result */
+};
+
+struct flight;
 
 /* rqctl cancel has asked for this; see queue/lua/part/mark.lua. */
 enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD };
@@ -28,7 +49,6 @@ struct message {
 	char			*token;		/* of this delivery; owned; "": none */
 	char			*payload;	/* len bytes; owned; NULL: too large, or taken */
 	size_t			 len;		/* of the message, even if payload is NULL */
-	void			(*free_payload)(char *);
 	bool			 too_large;	/* len > message_max: payload was not fetched */
 
 	unsigned		 attempts;	/* failures before this delivery */
@@ -41,7 +61,20 @@ struct message {
 
 	void			*queue_data;	/* the kind's own */
 	void			*shard;		/* queue/shards.c: the shard that delivered it */
-	void			*engine_data;	/* the consumer's own; NULL outside */
+
+	/* The consumer's own: */
+	enum stage		 stage;
+	TAILQ_ENTRY(message)	 entry;		/* WAITING, RUNNING: of such messages */
+	/* RUNNING: its run; DONE: of a batch, until the result is confirmed; else NULL. */
+	struct flight		*flight;
+	enum stop		 stop;	/* RUNNING: why its result does not count */
+};
+
+/* A message that has failed and waits for its retry. */
+struct retry {
+	char			*tag;		/* owned */
+	void			*shard;		/* as above */
+	unsigned		 times;		/* failures in a row, see suspension_note() */
 };
 
 struct message	*message_new(struct config *, const struct queue_config *);

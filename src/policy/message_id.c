@@ -224,26 +224,14 @@ scan_value(struct scan *s, struct value *v)
 	    scan_number(s, v);
 }
 
-/* Keeps the value of a first-level "id"; one of another type takes back an earlier id. */
-static void
-keep(struct scan *s, const struct value *v)
-{
-	const char *from = v->type == TYPE_STRING ? s->text : v->start;
-	size_t n = v->type == TYPE_STRING ? s->len : v->len;
-
-	s->id_len = 0;
-	if (v->type == TYPE_OTHER || !message_id_ok(from, n))
-		return;
-	memcpy(s->id, from, n);
-	s->id_len = n;
-}
-
 /* A key, its colon and its value. */
 static bool
 scan_member(struct scan *s)
 {
+	const char *from;
 	struct value v;
 	bool is_id;
+	size_t n;
 
 	skip_blanks(s);
 	if (peek(s) != '"' || !scan_string(s))
@@ -251,8 +239,16 @@ scan_member(struct scan *s)
 	is_id = s->depth == 1 && s->len == 2 && memcmp(s->text, "id", 2) == 0;
 	if (!take(s, ':') || !scan_value(s, &v))
 		return false;
-	if (is_id)
-		keep(s, &v);
+	if (!is_id)
+		return true;
+	/* One of another type takes back an earlier id. */
+	s->id_len = 0;
+	from = v.type == TYPE_STRING ? s->text : v.start;
+	n = v.type == TYPE_STRING ? s->len : v.len;
+	if (v.type != TYPE_OTHER && message_id_ok(from, n)) {
+		memcpy(s->id, from, n);
+		s->id_len = n;
+	}
 	return true;
 }
 
@@ -315,18 +311,6 @@ scan_leading(struct scan *s)
 	return peek(s) == ',' || peek(s) == '}';
 }
 
-/* Decodes the whole payload, which ends with a NUL and has no other. */
-static bool
-scan_payload(struct scan *s)
-{
-	s->id_len = 0;
-	skip_blanks(s);
-	if (peek(s) != '{' || !scan_members(s))
-		return false;
-	skip_blanks(s);
-	return s->p == s->end && s->id_len > 0;
-}
-
 int
 message_id(const char *payload, size_t len, char *ret)
 {
@@ -341,7 +325,11 @@ message_id(const char *payload, size_t len, char *ret)
 		text = xstrndup(payload, len);
 		s.p = text;
 		s.end = text + len;
-		found = scan_payload(&s);
+		s.id_len = 0;
+		skip_blanks(&s);
+		found = peek(&s) == '{' && scan_members(&s);
+		skip_blanks(&s);
+		found = found && s.p == s.end && s.id_len > 0;
 	}
 	if (found) {
 		memcpy(ret, s.id, s.id_len);

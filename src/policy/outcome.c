@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/backoff.h"
 #include "base/util.h"
@@ -134,19 +135,6 @@ reason_name(enum reason reason)
 	return names[reason];
 }
 
-bool
-outcome_is_environment(int error)
-{
-	switch (error) {
-	case ENOENT: case EACCES: case EPERM: case ENOTDIR: case ELOOP:
-	case ENOEXEC: case ETXTBSY: case EIO: case EAGAIN: case ENOMEM:
-	case EMFILE: case ENFILE: case ESRCH:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* A finished delivery, with all that decides about it. */
 struct judged {
 	const struct message	*msg;
@@ -167,12 +155,8 @@ verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 		v.op = VERDICT_DEAD;
 		return v;
 	}
-	if (attempt >= (unsigned)cfg->max_attempts && j->suspended) {
-		v.failed = false;
-		v.delay = cfg->backoff_max;
-		return v;
-	}
-	if (attempt >= (unsigned)cfg->max_attempts) {
+	v.failed = !j->suspended;
+	if (v.failed && attempt >= (unsigned)cfg->max_attempts) {
 		v.op = VERDICT_DEAD;
 		v.reason = REASON_ATTEMPTS;
 		return v;
@@ -199,29 +183,6 @@ verdict_exit(const struct judged *j, int status)
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
 	return verdict_failed(j, REASON_EXIT, -1);
-}
-
-/* A shell's 126 and 127 suspend the queue, whatever the handler has said. */
-static void
-check_suspend(const struct judged *j, const struct result *r, struct verdict *v)
-{
-	if (r->end != END_EXIT || (r->status != 126 && r->status != 127) ||
-	    v->reason == REASON_STATUS)
-		return;
-	v->suspend = REASON_CANNOT_EXECUTE;
-	if (j->suspended && v->op == VERDICT_RETRY)
-		v->failed = false;
-}
-
-/* Kinds without leases cannot defer. */
-static struct verdict
-verdict_deferred(const struct judged *j, usec_t delay)
-{
-	if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
-		return verdict_failed(j, REASON_PROTOCOL, -1);
-	return (struct verdict){
-		.op = VERDICT_DEFER, .reason = REASON_ANSWER, .delay = delay
-	};
 }
 
 static struct verdict
@@ -262,7 +223,9 @@ verdict_end(const struct judged *j, const struct result *r)
 	case END_SIGNAL:
 		return verdict_failed(j, REASON_SIGNAL, -1);
 	case END_NOT_STARTED:
-		if (!outcome_is_environment(r->error))
+		/* These are of this message, which is too large; others may start. */
+		if ((r->error == E2BIG || r->error == EFBIG || r->error == ENOSPC) &&
+		    (r->step == NULL || strcmp(r->step, "env_file") != 0))
 			return verdict_failed(j, REASON_CANNOT_EXECUTE, -1);
 		return (struct verdict){
 			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,
@@ -288,7 +251,11 @@ verdict_said(const struct judged *j, const struct result *r)
 	case SAID_RETRY:
 		return verdict_failed(j, REASON_ANSWER, r->delay);
 	case SAID_DEFER:
-		return verdict_deferred(j, r->delay);
+		if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
+			return verdict_failed(j, REASON_PROTOCOL, -1);
+		return (struct verdict){
+			.op = VERDICT_DEFER, .reason = REASON_ANSWER, .delay = r->delay
+		};
 	case SAID_DEAD:
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_ANSWER, .failed = true
@@ -318,7 +285,10 @@ outcome_decide(const struct message *msg, const struct result *r, bool suspended
 	if (r->stop != STOP_NONE)
 		return verdict_stopped(&j, r->stop);
 	v = verdict_said(&j, r);
-	check_suspend(&j, r, &v);
+	/* A shell's 126 and 127 suspend the queue, whatever the handler has said. */
+	if (r->end == END_EXIT && (r->status == 126 || r->status == 127) &&
+	    v.reason != REASON_STATUS)
+		v.suspend = REASON_CANNOT_EXECUTE;
 	return v;
 }
 

@@ -12,16 +12,6 @@
 #include "policy/pushes.h"
 #include "policy/statement.h"
 
-/* The reason why rqd signalled a handler.  It is stored before the signal is sent. */
-enum stop {
-	STOP_NONE,
-	STOP_TIME_LIMIT,
-	STOP_DRAIN,		/* shutdown: give the message back */
-	STOP_LOST,		/* another delivery has begun: write nothing */
-	STOP_CANCEL,		/* rqctl cancel: see message.cancel */
-	STOP_PEER		/* persistent: its process ended because of another message */
-};
-
 enum end {
 	END_EXIT,		/* status */
 	END_SIGNAL,		/* signo */
@@ -142,8 +132,7 @@ bool		verdict_is_of_message(const struct verdict *);
  * backoff's jitter.
  *
  * suspended: it was a probe, or the queue was suspended while it ran.  Then the command
- * may be broken, not the message.  So no failure makes a dead letter for max_attempts,
- * and a status of 126 or 127 counts no attempt.
+ * may be broken, not the message.  So no failure counts as an attempt.
  */
 struct verdict	outcome_decide(const struct message *, const struct result *, bool suspended,
 		    double unit);
@@ -153,6 +142,3 @@ struct verdict	outcome_decide(const struct message *, const struct result *, boo
  * at all (cancelled, too large, crashed too often, attempts used up).
  */
 bool		outcome_refuse(const struct message *, struct verdict *);
-
-/* Whether a failed start with this errno is independent of the message. */
-bool		outcome_is_environment(int error);

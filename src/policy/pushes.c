@@ -21,7 +21,7 @@ struct pushes_entry {
 struct pushes {
 	struct buf	 bytes;
 	struct pushes_entry *entries;	/* owned */
-	size_t		 n, cap;
+	size_t		 n;
 	struct pushes_target *targets;	/* owned; each has at least one message */
 	size_t		 ntargets;
 	char		*fault;		/* owned; NULL: none */
@@ -49,7 +49,7 @@ pushes_clear(struct pushes *p)
 	free(p->targets);
 	p->entries = NULL;
 	p->targets = NULL;
-	p->n = p->cap = p->ntargets = 0;
+	p->n = p->ntargets = 0;
 }
 
 void
@@ -104,18 +104,6 @@ pushes_fail(struct pushes *p, const char *fmt, ...)
 	pushes_clear(p);
 }
 
-/* The queue of this name, if handlers of cfg may push to it. */
-static const struct queue_config *
-find_queue(const struct config *config, const struct queue_config *cfg, const char *name,
-    size_t len)
-{
-	for (size_t i = 0; cfg->pushes[i] != NULL; i++) {
-		if (strlen(cfg->pushes[i]) == len && memcmp(cfg->pushes[i], name, len) == 0)
-			return config_queue(config, cfg->pushes[i]);
-	}
-	return NULL;
-}
-
 size_t
 pushes_longest(const struct config *config, const char *name)
 {
@@ -126,28 +114,18 @@ pushes_longest(const struct config *config, const char *name)
 	return q->message_max < PUSHES_BYTES ? (size_t)q->message_max : PUSHES_BYTES;
 }
 
-static size_t
-pushes_find_target(struct pushes *p, const struct queue_config *q, const char *key)
-{
-	for (size_t i = 0; i < p->ntargets; i++) {
-		if (p->targets[i].queue == q && p->targets[i].key == key)
-			return i;
-	}
-	*APPEND(p->targets, p->ntargets) = (struct pushes_target){ .queue = q, .key = key };
-	return p->ntargets - 1;
-}
-
 static void
 pushes_put(struct pushes *p, const struct queue_config *q, const void *message, size_t len)
 {
 	const char *key = config_key_at(q, shard_keys_pick(q, message, len));
-	size_t target = pushes_find_target(p, q, key);
+	size_t target = 0;
 
-	if (p->n == p->cap) {
-		p->cap = p->cap > 0 ? 2 * p->cap : 4;
-		p->entries = xreallocarray(p->entries, p->cap, sizeof(*p->entries));
-	}
-	p->entries[p->n++] = (struct pushes_entry){
+	while (target < p->ntargets &&
+	    (p->targets[target].queue != q || p->targets[target].key != key))
+		target++;
+	if (target == p->ntargets)
+		*APPEND(p->targets, p->ntargets) = (struct pushes_target){ .queue = q, .key = key };
+	*APPEND(p->entries, p->n) = (struct pushes_entry){
 		.target = target, .len = len, .begin = p->bytes.len
 	};
 	p->targets[target].count++;
@@ -158,9 +136,14 @@ void
 pushes_add(struct pushes **pushes, const struct config *config, const struct queue_config *cfg,
     const char *name, size_t name_len, const void *message, size_t len)
 {
-	const struct queue_config *q = find_queue(config, cfg, name, name_len);
+	const struct queue_config *q = NULL;
 	struct pushes *p = pushes_have(pushes);
 
+	for (size_t i = 0; q == NULL && cfg->pushes[i] != NULL; i++) {
+		if (strlen(cfg->pushes[i]) == name_len &&
+		    memcmp(cfg->pushes[i], name, name_len) == 0)
+			q = config_queue(config, cfg->pushes[i]);
+	}
 	if (p->fault != NULL)
 		return;
 	if (q == NULL)

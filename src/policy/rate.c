@@ -10,38 +10,22 @@
 
 #define RATE_MAX	1000000000
 
-static double
-rate_unit(const char *text)
-{
-	if (text[0] == '\0' || text[1] != '\0')
-		return 0;
-	switch (text[0]) {
-	case 's':
-		return 1;
-	case 'm':
-		return 60;
-	case 'h':
-		return 3600;
-	case 'd':
-		return 86400;
-	default:
-		return 0;
-	}
-}
-
 int
 rate_parse(const char *text, double *gap, char **cause)
 {
-	const char *slash = strchr(text, '/');
+	static const char names[] = "smhd";
+	static const double units[] = { 1, 60, 3600, 86400 };
+	const char *slash = strchr(text, '/'), *unit = NULL;
 	char *number;
 	int64_t count;
-	double unit;
 	int rc;
 
 	*gap = 0;
 	if (text[0] == '\0')
 		return 0;
-	if (slash == NULL || (unit = rate_unit(slash + 1)) == 0)
+	if (slash != NULL && slash[1] != '\0' && slash[2] == '\0')
+		unit = strchr(names, slash[1]);
+	if (unit == NULL)
 		return util_cause(cause, "rate \"%.60s\": write \"100/s\", or a number "
 		    "per m, h or d", text);
 	number = xstrndup(text, (size_t)(slash - text));
@@ -50,7 +34,7 @@ rate_parse(const char *text, double *gap, char **cause)
 	if (rc == -1 || count < 1 || count > RATE_MAX)
 		return util_cause(cause, "rate \"%.60s\" is out of range 1/d to %d/s",
 		    text, RATE_MAX);
-	*gap = unit / (double)count;
+	*gap = units[unit - names] / (double)count;
 	return 0;
 }
 

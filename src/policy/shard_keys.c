@@ -33,59 +33,23 @@ shard_keys_new(const char *name, unsigned n)
 	return keys;
 }
 
-void
-shard_keys_free(char **keys)
-{
-	for (char **k = keys; k != NULL && *k != NULL; k++)
-		free(*k);
-	free(keys);
-}
-
 unsigned
 shard_keys_part(const char *id, size_t len, unsigned n)
 {
 	return slot_of_text(id, len) / (SLOTS / n);
 }
 
-/*
- * Adds the keys of another number of shards to the n that are there, without
- * duplicates; frees the rest.
- */
-static size_t
-add_drained(char **all, size_t n, char **keys)
-{
-	size_t before = n;
-
-	for (char **k = keys; *k != NULL; k++) {
-		if (util_has(all, before, *k))
-			free(*k);
-		else
-			all[n++] = *k;
-	}
-	free(keys);
-	return n;
-}
-
-/* The name in the key.  On a cluster the key of the whole queue has a hash tag. */
-static char *
-name_of(const char *key)
-{
-	size_t len = strlen(key);
-
-	return len > 2 && key[0] == '{' && key[len - 1] == '}' ? xstrndup(key + 1, len - 2) :
-	    xstrdup(key);
-}
-
 char **
 shard_keys_all(const char *key, int64_t shards)
 {
-	char **keys, *name;
-	size_t n = (size_t)shards;
+	char **keys = NULL, *name;
+	size_t n = (size_t)shards, len = strlen(key);
 
 	if (shards <= 1 || !shard_keys_count_ok(shards) || key[0] == '\0')
 		return NULL;
-	name = name_of(key);
-	keys = NULL;
+	/* On a cluster the key of the whole queue has a hash tag around the name. */
+	name = len > 2 && key[0] == '{' && key[len - 1] == '}' ? xstrndup(key + 1, len - 2) :
+	    xstrdup(key);
 	if (strpbrk(name, "{}") == NULL) {
 		keys = xreallocarray(shard_keys_new(name, (unsigned)n), n + 2, sizeof(*keys));
 		keys[n] = xstrdup(key);
@@ -106,15 +70,23 @@ shard_keys_set(struct queue_config *q)
 	unsigned shards = brace ? 1 : (unsigned)q->shards;
 	unsigned drain = brace ? 1 : (unsigned)q->shards_drain;
 	unsigned most = shards > drain ? shards : drain;
-	char **all;
-	size_t n = shards > 1 ? shards : 0;
+	char **all, **keys;
+	size_t n = shards > 1 ? shards : 0, before = n;
 
 	if (q->shards <= 1 && q->shards_drain <= 1)
 		return;
 	all = n > 0 ? shard_keys_new(q->keys[0], shards) : NULL;
 	all = xreallocarray(all, most + 2, sizeof(*all));
-	if (drain > shards)
-		n = add_drained(all, n, shard_keys_new(q->keys[0], drain));
+	if (drain > shards) {
+		keys = shard_keys_new(q->keys[0], drain);
+		for (char **k = keys; *k != NULL; k++) {
+			if (util_has(all, before, *k))
+				free(*k);
+			else
+				all[n++] = *k;
+		}
+		free(keys);
+	}
 	all[n++] = xstrdup(q->key);
 	all[n] = NULL;
 	q->shard_keys = all;

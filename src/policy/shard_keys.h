@@ -18,9 +18,8 @@
 /* A power of two, from 1 to SHARDS_MAX. */
 bool		 shard_keys_count_ok(int64_t n);
 
-/* The n keys in the order of their parts, then NULL; all of it is the caller's. */
+/* The n keys in the order of their parts; free them by util_free_list(). */
 char		**shard_keys_new(const char *name, unsigned n);
-void		 shard_keys_free(char **);	/* NULL is fine */
 
 /* The part, 0 to n - 1, for messages with this id, the same for all producers. */
 unsigned	 shard_keys_part(const char *id, size_t len, unsigned n);

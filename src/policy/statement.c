@@ -44,23 +44,6 @@ take_word(struct statement_words *w, const char **word)
 	return (size_t)(w->p - *word);
 }
 
-/* 1 to 19 digits without a leading zero. */
-static int
-parse_number(const char *p, size_t n, uint64_t *ret)
-{
-	uint64_t v = 0;
-
-	if (n == 0 || n > 19 || p[0] == '0')
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if (!is_digit(p[i]))
-			return -1;
-		v = v * 10 + (uint64_t)(p[i] - '0');
-	}
-	*ret = v;
-	return 0;
-}
-
 /* "30", "0.5": cut to whole microseconds, and to STATEMENT_DELAY_MAX. */
 static int
 parse_seconds(const char *p, size_t n, usec_t *ret)
@@ -120,33 +103,6 @@ take_delay(struct statement_words *w, usec_t *ret)
 	return *p == '-' ? 0 : parse_delay(p, n, ret);
 }
 
-/* Takes the rest of the line, without blanks around it. */
-static void
-take_text(struct statement_words *w, struct statement *s)
-{
-	skip_blanks(w);
-	while (w->end > w->p && is_blank(w->end[-1]))
-		w->end--;
-	if (w->p == w->end)
-		return;
-	s->text = w->p;
-	s->len = (size_t)(w->end - w->p);
-	w->p = w->end;
-}
-
-static int
-take_push(struct statement_words *w, struct statement *s)
-{
-	skip_blanks(w);
-	s->queue_len = take_word(w, &s->queue);
-	if (s->queue_len == 0 || memchr(s->queue, '\0', s->queue_len) != NULL ||
-	    w->end - w->p < 2)
-		return -1;
-	s->text = w->p + 1;
-	s->len = (size_t)(w->end - s->text);
-	return 0;
-}
-
 static int
 find_word(const char *p, size_t n, enum statement_word *ret)
 {
@@ -169,8 +125,16 @@ find_word(const char *p, size_t n, enum statement_word *ret)
 static int
 take_rest(struct statement_words *w, struct statement *s)
 {
-	if (s->word == STATEMENT_PUSH)
-		return take_push(w, s);
+	if (s->word == STATEMENT_PUSH) {
+		skip_blanks(w);
+		s->queue_len = take_word(w, &s->queue);
+		if (s->queue_len == 0 || memchr(s->queue, '\0', s->queue_len) != NULL ||
+		    w->end - w->p < 2)
+			return -1;
+		s->text = w->p + 1;
+		s->len = (size_t)(w->end - s->text);
+		return 0;
+	}
 	if (memchr(w->p, '\0', (size_t)(w->end - w->p)) != NULL)
 		return -1;
 	switch (s->word) {
@@ -189,13 +153,24 @@ take_rest(struct statement_words *w, struct statement *s)
 	case STATEMENT_PUSH:
 		break;
 	}
-	take_text(w, s);
+
+	/* The rest of the line, without blanks around it. */
+	skip_blanks(w);
+	while (w->end > w->p && is_blank(w->end[-1]))
+		w->end--;
+	if (w->p < w->end) {
+		s->text = w->p;
+		s->len = (size_t)(w->end - w->p);
+		w->p = w->end;
+	}
 	return 0;
 }
 
+/* Takes 1 to 19 digits without a leading zero, if a number is wanted. */
 static int
 take_number(struct statement_words *w, enum statement_number number, uint64_t *ret)
 {
+	uint64_t v = 0;
 	const char *p;
 	size_t n;
 
@@ -203,8 +178,14 @@ take_number(struct statement_words *w, enum statement_number number, uint64_t *r
 	    (number == STATEMENT_EITHER && (w->p == w->end || !is_digit(*w->p))))
 		return 0;
 	n = take_word(w, &p);
-	if (parse_number(p, n, ret) == -1)
+	if (n == 0 || n > 19 || p[0] == '0')
 		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (!is_digit(p[i]))
+			return -1;
+		v = v * 10 + (uint64_t)(p[i] - '0');
+	}
+	*ret = v;
 	skip_blanks(w);
 	return 0;
 }

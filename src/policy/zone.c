@@ -6,13 +6,14 @@
 #include "policy/zone.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define FOLDER		"/usr/share/zoneinfo"
 #define NAME_MAX_LEN	64
@@ -43,36 +44,24 @@ folder(void)
 	return dir != NULL && dir[0] == '/' ? dir : FOLDER;
 }
 
-/* Returns 0, or an error number; EINVAL: the file is no zone. */
-static int
-look(const char *path)
-{
-	char magic[sizeof(MAGIC) - 1];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = 0;
-
-	if (fd == -1)
-		return errno;
-	if (read(fd, magic, sizeof(magic)) != sizeof(magic) ||
-	    memcmp(magic, MAGIC, sizeof(magic)) != 0)
-		error = EINVAL;
-	(void)close(fd);
-	return error;
-}
-
 int
 zone_check(const char *name, char **cause)
 {
-	char *path;
-	int error;
+	char *path, magic[sizeof(MAGIC) - 1];
+	bool found;
+	int fd;
 
 	if (zone_check_name(name, cause) == -1)
 		return -1;
 	if (strcmp(name, ZONE_UTC) == 0)
 		return 0;
 	path = xasprintf("%s/%s", folder(), name);
-	error = look(path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	found = fd != -1 && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+	    memcmp(magic, MAGIC, sizeof(magic)) == 0;
+	fd_close(&fd);
 	free(path);
-	if (error == 0)
+	if (found)
 		return 0;
 	if (access(folder(), F_OK) == -1)
 		return util_cause(cause, "there are no timezones on this machine: install the "

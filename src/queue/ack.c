@@ -6,7 +6,7 @@
 
 static const struct leased_kind ack_kind = {
 	.ops = &queue_ack,
-	.role = { LEASED_ROLES_LIST("pop") },
+	.source = "",
 	.promotes = true,
 };
 

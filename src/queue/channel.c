@@ -85,54 +85,11 @@ channel_free_backlog(struct channel *q)
 	while ((b = TAILQ_FIRST(&q->backlog)) != NULL) {
 		channel_dequeue(q, b);
 		if (b->payload != NULL)
-			reply_free_str(b->payload);
+			free(b->payload);
 		free(b->channel);
 		free(b->id);
 		free(b);
 	}
-}
-
-static bool
-channel_has_room(const struct channel *q, size_t len)
-{
-	const struct queue_config *cfg = q->direct.cfg;
-
-	return q->waiting == 0 || (q->waiting < (unsigned)cfg->backlog &&
-	    q->bytes + len <= cfg->backlog_bytes);
-}
-
-/* Logs the first drop only; channel_end_drops() logs the number. */
-static void
-channel_drop(struct channel *q)
-{
-	q->direct.stats->n[STAT_DROPPED]++;
-	if (q->dropped++ == 0)
-		queue_warn(&q->direct.queue, "the backlog is full (%u messages, %" PRIu64
-		    " bytes): new messages are dropped", q->waiting, q->bytes);
-}
-
-static void
-channel_end_drops(struct channel *q)
-{
-	const struct queue_config *cfg = q->direct.cfg;
-
-	if (q->dropped == 0 || q->waiting > (unsigned)cfg->backlog / 2 ||
-	    q->bytes > cfg->backlog_bytes / 2)
-		return;
-	queue_warn(&q->direct.queue, "the backlog has room again: %" PRIu64
-	    " messages were dropped", q->dropped);
-	q->dropped = 0;
-}
-
-/* Counts each message with such a name, and logs the first. */
-static void
-channel_refuse(struct channel *q, size_t len)
-{
-	q->direct.stats->n[STAT_DROPPED]++;
-	if (!q->name_refused)
-		queue_warn(&q->direct.queue, "messages are dropped: a channel's name has %zu "
-		    "bytes, and may have %zu and no NUL", len, CHANNEL_MAX);
-	q->name_refused = true;
 }
 
 /* The subscription's callback for a message. */
@@ -140,7 +97,8 @@ static void
 channel_heard(const char *channel, size_t len, const struct redisReply *payload, void *arg)
 {
 	struct channel *q = arg;
-	uint64_t max = q->direct.cfg->message_max;
+	const struct queue_config *cfg = q->direct.cfg;
+	uint64_t max = cfg->message_max;
 	struct backlogged *b;
 	size_t size = 0;
 
@@ -148,11 +106,19 @@ channel_heard(const char *channel, size_t len, const struct redisReply *payload,
 		return;
 	/* The channel's name must fit into a handler's environment. */
 	if (len > CHANNEL_MAX || memchr(channel, '\0', len) != NULL) {
-		channel_refuse(q, len);
+		q->direct.stats->n[STAT_DROPPED]++;
+		if (!q->name_refused)
+			queue_warn(&q->direct.queue, "messages are dropped: a channel's name has "
+			    "%zu bytes, and may have %zu and no NUL", len, CHANNEL_MAX);
+		q->name_refused = true;
 		return;
 	}
-	if (!channel_has_room(q, len + (size > max ? 0 : size))) {
-		channel_drop(q);
+	if (q->waiting > 0 && (q->waiting >= (unsigned)cfg->backlog ||
+	    q->bytes + len + (size > max ? 0 : size) > cfg->backlog_bytes)) {
+		q->direct.stats->n[STAT_DROPPED]++;
+		if (q->dropped++ == 0)
+			queue_warn(&q->direct.queue, "the backlog is full (%u messages, %" PRIu64
+			    " bytes): new messages are dropped", q->waiting, q->bytes);
 		return;
 	}
 	b = NEW(struct backlogged, .len = size, .channel = xstrndup(channel, len),
@@ -200,7 +166,12 @@ channel_fetch(struct direct *base)
 		direct_deliver(base, b->place, b->payload, b->len, b->id, b->channel);
 		free(b);
 	}
-	channel_end_drops(q);
+	if (q->dropped > 0 && q->waiting <= (unsigned)base->cfg->backlog / 2 &&
+	    q->bytes <= base->cfg->backlog_bytes / 2) {
+		queue_warn(&base->queue, "the backlog has room again: %" PRIu64
+		    " messages were dropped", q->dropped);
+		q->dropped = 0;
+	}
 	direct_fetched(base, got, base->paused ? FETCH_PAUSED : FETCH_OK, NULL);
 }
 
@@ -274,7 +245,7 @@ channel_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 	if (q->direct.closing)
 		return;
 	subscription_conn_up(&q->subscription);
-	look_again(&q->direct.look);
+	direct_look_now(&q->direct);
 	direct_wake(&q->direct);
 }
 

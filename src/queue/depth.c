@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "policy/waited.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 
@@ -41,7 +42,7 @@ depth_init(struct depth *d)
 {
 	*d = (struct depth){
 		.waiting = -1, .in_flight = -1, .retry = -1, .due = -1, .delayed = -1,
-		.dead = -1, .own = -1, .pause = xstrdup(""), .pause_left = -1,
+		.dead = -1, .own = -1, .overdue = -1, .pause = xstrdup(""), .pause_left = -1,
 	};
 }
 
@@ -64,36 +65,20 @@ depth_messages(const struct depth *d)
 	return n;
 }
 
-/* The command that counts the messages in Q; NULL: messages do not wait in Redis. */
+/* The command that counts the messages in Q; NULL: they do not wait there, or depth.lua does it. */
 static const char *const waiting_commands[] = {
-	[SOURCE_LIST] = "LLEN", [SOURCE_IDS] = "ZCOUNT", [SOURCE_STREAM] = "EVAL",
+	[SOURCE_LIST] = "LLEN", [SOURCE_IDS] = "ZCOUNT", [SOURCE_STREAM] = NULL,
 	[SOURCE_CHANNEL] = NULL, [SOURCE_PATTERN] = NULL
 };
-
-/* Adds the arguments of overdue.lua. */
-static int
-add_overdue(const struct keys *keys, enum source source, const char **argv)
-{
-	static const char *const names[] = {
-		[SOURCE_LIST] = "list", [SOURCE_IDS] = "ids", [SOURCE_STREAM] = "stream",
-		[SOURCE_CHANNEL] = "", [SOURCE_PATTERN] = ""
-	};
-	int argc = 1;
-
-	argv[argc++] = script_find("overdue")->text;
-	argv[argc++] = "3";
-	argv[argc++] = keys->name[KEY_RETRY];
-	argv[argc++] = keys->name[KEY_DELAYED];
-	argv[argc++] = keys->name[KEY_QUEUE];
-	argv[argc++] = names[source];
-	argv[argc++] = keys_group(keys);
-	return argc;
-}
 
 int
 depth_command(const struct keys *keys, enum kind kind, int step, const char *now,
     const char **argv)
 {
+	static const char *const scripts[] = {
+		[SOURCE_LIST] = "depth", [SOURCE_IDS] = "unique_depth",
+		[SOURCE_STREAM] = "stream_depth"
+	};
 	enum source source = kind_source(kind);
 	int argc = 2, i;
 
@@ -104,12 +89,7 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)
 		return 0;
-	if (source == SOURCE_STREAM && step == STEP_WAITING) {
-		argv[1] = script_find("stream_depth")->text;
-		argv[argc++] = "1";
-		argv[argc++] = keys->name[KEY_QUEUE];
-		argv[argc++] = keys_group(keys);
-	} else if (source == SOURCE_IDS && step == STEP_DELAYED) {
+	if (source == SOURCE_IDS && step == STEP_DELAYED) {
 		/* One zset holds the due messages and the later ones. */
 		argv[0] = "ZCOUNT";
 		argv[1] = keys->name[KEY_QUEUE];
@@ -119,7 +99,12 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 		argv[argc++] = "-inf";
 		argv[argc++] = now;
 	} else if (step == STEP_OVERDUE) {
-		argc = add_overdue(keys, source, argv);
+		argv[1] = script_find(scripts[source])->text;
+		argv[argc++] = "3";
+		argv[argc++] = keys->name[KEY_RETRY];
+		argv[argc++] = keys->name[KEY_DELAYED];
+		argv[argc++] = keys->name[KEY_QUEUE];
+		argv[argc++] = keys_group(keys);
 	} else if (step == STEP_TOTALS) {
 		for (i = 0; i < STAT_MAX; i++)
 			argv[argc++] = stats_name((enum stat)i);
@@ -128,31 +113,24 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	return argc;
 }
 
-/*
- * If Redis refuses the script (an ACL may forbid scripts), the figure is unknown; that
- * is no error.
- */
-static void
-take_overdue(struct depth *d, const struct redisReply *reply)
-{
-	double seconds = reply_double(reply_at(reply, 0), -1);
-	bool least = reply_int(reply_at(reply, 1), 0) != 0;
-
-	if (!(seconds >= 0))
-		return;
-	d->overdue = latency_of_both((struct latency){ LATENCY_KNOWN, seconds },
-	    (struct latency){ least ? LATENCY_UNKNOWN : LATENCY_KNOWN, 0 });
-}
-
 void
 depth_answer(struct depth *d, int step, const struct redisReply *reply)
 {
 	const char *text = reply_str(reply, NULL);
+	double seconds;
 	int64_t number;
 
 	if (step == STEP_OVERDUE) {
-		take_overdue(d, reply);
-		return;
+		seconds = reply_double(reply_at(reply, 0), -1);
+		d->overdue = reply_int(reply_at(reply, 1), 0) == 0 && seconds >= 0 ? seconds : -1;
+		if (d->waiting == -1)
+			d->waiting = reply_int(reply_at(reply, 2), -1);
+		/*
+		 * If Redis refuses the script (an ACL may), that is no error, unless only the
+		 * script counts the messages.
+		 */
+		if (d->waiting != -1)
+			return;
 	}
 	if (reply_error(reply) != REPLY_OK && d->problem == NULL)
 		d->problem = xstrdup(reply_text(reply));
@@ -166,7 +144,7 @@ depth_answer(struct depth *d, int step, const struct redisReply *reply)
 		for (int i = 0; i < STAT_MAX; i++)
 			d->total[i] = reply_int(reply_at(reply, (size_t)i), 0);
 		d->taken = reply_int(reply_at(reply, STAT_MAX), 0);
-	} else {
+	} else if (step != STEP_OVERDUE) {
 		number = reply_int(reply, -1);
 		memcpy((char *)d + steps[step].at, &number, sizeof(number));
 	}
@@ -179,22 +157,11 @@ add_number(int64_t *sum, int64_t n)
 		*sum = *sum >= 0 ? *sum + n : n;
 }
 
-static void
-add_pause(struct depth *sum, const struct depth *d)
-{
-	bool any = sum->paused || sum->partly;
-
-	sum->partly = sum->partly || d->partly || sum->paused != d->paused;
-	sum->paused = sum->paused && d->paused;
-	if (any || !d->paused)
-		return;
-	xreplace(&sum->pause, d->pause);
-	sum->pause_left = d->pause_left;
-}
-
 void
 depth_add(struct depth *sum, const struct depth *d)
 {
+	bool any = sum->paused || sum->partly;
+
 	add_number(&sum->waiting, d->waiting);
 	add_number(&sum->in_flight, d->in_flight);
 	add_number(&sum->retry, d->retry);
@@ -202,8 +169,15 @@ depth_add(struct depth *sum, const struct depth *d)
 	add_number(&sum->delayed, d->delayed);
 	add_number(&sum->dead, d->dead);
 	add_number(&sum->own, d->own);
-	sum->overdue = latency_of_both(sum->overdue, d->overdue);
-	add_pause(sum, d);
+	sum->overdue = waited_longer(sum->overdue, d->overdue);
+
+	sum->partly = sum->partly || d->partly || sum->paused != d->paused;
+	sum->paused = sum->paused && d->paused;
+	if (!any && d->paused) {
+		xreplace(&sum->pause, d->pause);
+		sum->pause_left = d->pause_left;
+	}
+
 	for (int i = 0; i < STAT_MAX; i++)
 		sum->total[i] += d->total[i];
 	sum->taken += d->taken;

@@ -16,7 +16,6 @@
 
 #include "base/stats.h"
 #include "policy/config.h"
-#include "policy/latency.h"
 #include "queue/keys.h"
 
 struct redisReply;
@@ -29,8 +28,8 @@ struct depth {
 	int64_t	 due;		/* of retry: already due */
 	int64_t	 delayed;
 	int64_t	 dead;
-	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry, and daemons */
-	struct latency overdue;	/* of all messages but those in a list, which have no times */
+	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry */
+	double	 overdue;	/* longest wait in seconds, but in a list; -1: not known */
 	bool	 paused;
 	char	*pause;		/* the value of QPAUSED; "": not paused; owned */
 	double	 pause_left;	/* seconds; -1: no end */

@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "queue/slot_route.h"
 #include "redis/reply.h"
+
+#define POLL_EVERY	SEC		/* if Redis refuses tracking */
+#define PAUSE_LONGEST	HOUR		/* the longest wait for the end of a pause */
 
 /* Counts the ids that rqd makes.  They differ also when a queue is opened again. */
 static uint64_t	direct_ids;
@@ -50,45 +54,30 @@ direct_has_deliveries(const struct direct *q)
 	return false;
 }
 
-static char *
-direct_id(const struct direct *q, const char *payload, size_t len)
-{
-	char id[MESSAGE_ID_MAX + 1];
-
-	direct_ids++;
-	if (payload != NULL && message_id(payload, len, id) == 0)
-		return xstrdup(id);
-	return xasprintf("~%s.%" PRIu64, q->env->instance, direct_ids);
-}
-
-/* Makes a message.  It has no name in Redis, so its tag is its id. */
-static struct message *
-direct_message(struct direct *q, char *payload, size_t len, char *id)
-{
-	struct message *m = message_new(q->config, q->cfg);
-
-	m->payload = payload;
-	m->free_payload = payload != NULL ? reply_free_str : NULL;
-	m->len = len;
-	m->too_large = payload == NULL;
-	m->id = id != NULL ? id : direct_id(q, payload, len);
-	m->tag = xstrdup(m->id);
-	m->token = xstrdup("");
-	return m;
-}
-
 struct direct_delivery *
 direct_deliver(struct direct *q, uint64_t place, char *payload, size_t len, char *id,
     char *channel)
 {
 	/* the state is 0: DIRECT_IN_HAND */
-	struct direct_delivery *d = NEW(struct direct_delivery, .place = place,
-	    .msg = direct_message(q, payload, len, id));
+	struct direct_delivery *d = NEW(struct direct_delivery, .place = place);
+	struct message *m = d->msg = message_new(q->config, q->cfg);
+	char found[MESSAGE_ID_MAX + 1];
 
-	d->msg->channel = channel;
-	d->msg->queue_data = d;
+	m->payload = payload;
+	m->len = len;
+	m->too_large = payload == NULL;
+	if (id == NULL) {
+		direct_ids++;
+		id = payload != NULL && message_id(payload, len, found) == 0 ? xstrdup(found) :
+		    xasprintf("~%s.%" PRIu64, q->env->instance, direct_ids);
+	}
+	m->id = id;
+	m->tag = xstrdup(id);	/* it has no name in Redis */
+	m->token = xstrdup("");
+	m->channel = channel;
+	m->queue_data = d;
 	TAILQ_INSERT_TAIL(&q->deliveries[DIRECT_IN_HAND], d, entry);
-	q->queue.events->deliver(d->msg, q->queue.arg);
+	q->queue.events->deliver(m, q->queue.arg);
 	return d;
 }
 
@@ -114,32 +103,125 @@ direct_report_done(struct direct *q)
 	}
 }
 
-/* -- turns -------------------------------------------------------------------- */
+/* -- looks ------------------------------------------------------------------- */
+
+/* Returned by arm.lua. */
+enum {
+	LOOK_NOW, LOOK_WAITING, LOOK_DUE, LOOK_DELAYED, LOOK_PAUSED, LOOK_WHY, LOOK_TTL,
+	LOOK_FULL, LOOK_FIELDS
+};
+static const char look_form[] = {
+	[LOOK_NOW] = FIELD_NUMBER, [LOOK_WAITING] = FIELD_INT, [LOOK_DUE] = FIELD_TIME,
+	[LOOK_DELAYED] = FIELD_TIME, [LOOK_PAUSED] = FIELD_INT, [LOOK_WHY] = FIELD_STR,
+	[LOOK_TTL] = FIELD_INT, [LOOK_FULL] = FIELD_INT, [LOOK_FIELDS] = 0
+};
 
 static void
-direct_saw(const struct looked *found, void *arg)
+direct_look(struct direct *q)
+{
+	struct words w = { 0 };
+
+	if (!q->looking || request_is_sent(&q->look) || !conn_is_ready(q->env->conn))
+		return;
+	timer_stop(&q->look_again);
+	q->changed = false;
+	q->armed = watch_is_on(q->env->watch);
+	keys_add(&q->keys, &w, KEY_PAUSED);
+	if (!q->kind->looks_always)
+		keys_add(&q->keys, &w, KEY_QUEUE);
+	watch_request(q->env->watch, &q->look, script_find("arm"), &w);
+}
+
+static void
+direct_looked(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct direct *q = arg;
+	struct looked found = { .refused = NULL };
+	bool woken = q->armed && !q->evict.on;
+	usec_t after = POLL_EVERY;
+	char cause[REPLY_CAUSE];
+	int64_t ttl;
+
+	if (answer != CONN_REPLY || !q->looking)
+		return;
+	if (!reply_has(reply, look_form)) {
+		found.refused = reply_cause(reply, cause, sizeof(cause));
+		if (reply_error(reply) == REPLY_ELSEWHERE) {
+			conn_reset(q->env->conn, cause);
+			return;
+		}
+		timer_set(&q->look_again,
+		    backoff_delay(SEC, MINUTE, ++q->refusals, random_unit()));
+		direct_wake(q);
+		q->kind->saw(q, &found);
+		return;
+	}
+	q->refusals = 0;
+	found.waiting = reply_int_at(reply, LOOK_WAITING);
+	found.paused = reply_int_at(reply, LOOK_PAUSED) != 0;
+	found.why = reply_str_at(reply, LOOK_WHY);
+
+	/*
+	 * If a key has changed since, the answer may be old.  If no wake-up will come, polls.
+	 * Redis reports the end of a TTL late if nobody reads the key.
+	 */
+	ttl = reply_int_at(reply, LOOK_TTL);
+	if (woken && found.paused && ttl >= 0)
+		after = ttl < PAUSE_LONGEST / MSEC ? (usec_t)ttl * MSEC + MSEC : PAUSE_LONGEST;
+	if (q->changed && !q->evict.on)
+		direct_look(q);
+	else if (!woken || (found.paused && ttl >= 0))
+		timer_set(&q->look_again, after);
+	direct_wake(q);
+	q->kind->saw(q, &found);
+}
+
+void
+direct_look_now(void *arg)
 {
 	struct direct *q = arg;
 
-	direct_wake(q);
-	if (found->warning != NULL)
-		queue_warn(&q->queue, "%s", found->warning);
-	q->kind->saw(q, found);
+	q->changed = true;
+	direct_look(q);
 }
 
-/* Calls ready(), or looks for work. */
+/* Redis reports a change. */
 static void
-direct_offer(struct direct *q)
+direct_queue_changed(void *arg)
 {
-	bool idle = q->wanted && !q->offered && q->asked == 0 && !q->closing;
-	bool work = idle && q->kind->has_work(q);
+	struct direct *q = arg;
 
-	look_set(&q->look, q->kind->looks_always ? !q->closing : idle && !work);
-	if (!work || (!q->kind->looks_always && !conn_is_ready(q->env->conn)))
-		return;
-	q->offered = true;
-	q->queue.events->ready(q->queue.arg);
+	if (!q->evict.on)
+		direct_look_now(q);
 }
+
+static void
+direct_pause_changed(void *arg)
+{
+	struct direct *q = arg;
+	bool evicted = q->evict.on;
+	const char *warning = q->paused ? NULL : evict_reported(&q->evict);
+
+	if (warning != NULL)
+		queue_warn(&q->queue, "%s", warning);
+	/* Also when the polls begin: the first look sets their timer. */
+	if (!evicted)
+		direct_look_now(q);
+}
+
+static void
+direct_set_looking(struct direct *q, bool on)
+{
+	if (q->looking == on)
+		return;
+	q->looking = on;
+	if (on)
+		direct_look_now(q);
+	else
+		timer_stop(&q->look_again);
+}
+
+/* -- turns -------------------------------------------------------------------- */
 
 /* After a lost reply the totals count as added: adding them twice would be worse. */
 static void
@@ -167,40 +249,35 @@ direct_send_totals(struct direct *q)
 	request_script(&q->totals, conn, script_find("count"), &w);
 }
 
-/*
- * Closes the queue when nothing is left, and sends the totals before that; once, if
- * Redis refuses them.
- */
 static void
-direct_finish(struct direct *q)
+direct_turn(void *arg)
 {
-	if (!q->closing || q->closed || q->asked > 0 || direct_has_deliveries(q))
+	struct direct *q = arg;
+	bool fetching = q->asked > 0, idle, work;
+
+	direct_report_done(q);
+	q->kind->step(q);
+	if (fetching)
+		q->kind->fetch(q);
+
+	idle = q->wanted && !q->offered && q->asked == 0 && !q->closing;
+	work = idle && q->kind->has_work(q);
+	direct_set_looking(q, q->kind->looks_always ? !q->closing : idle && !work);
+	if (work && (q->kind->looks_always || conn_is_ready(q->env->conn))) {
+		q->offered = true;
+		q->queue.events->ready(q->queue.arg);
+	}
+
+	/* The end of a fetch wakes the queue again: step() runs once more before closed(). */
+	if (fetching || !q->closing || q->closed || q->asked > 0 || direct_has_deliveries(q))
 		return;
+	/* Before that the totals are sent; once, if Redis refuses them. */
 	if (!q->totals_refused)
 		direct_send_totals(q);
 	if (request_is_sent(&q->totals))
 		return;
 	q->closed = true;
 	q->queue.events->closed(q->queue.arg);
-}
-
-static void
-direct_turn(void *arg)
-{
-	struct direct *q = arg;
-	bool fetching = q->asked > 0;
-
-	direct_report_done(q);
-	q->kind->step(q);
-	if (fetching)
-		q->kind->fetch(q);
-	direct_offer(q);
-	/*
-	 * The end of a fetch wakes the queue again, so that kind->step() runs once more
-	 * before closed().
-	 */
-	if (!fetching)
-		direct_finish(q);
 }
 
 void
@@ -279,7 +356,8 @@ direct_tick(struct queue *queue)
 	struct direct *q = (struct direct *)queue;
 
 	direct_send_totals(q);
-	look_again(&q->look);
+	evict_round(&q->evict);
+	direct_look_now(q);
 }
 
 void
@@ -303,7 +381,15 @@ direct_init(struct direct *q, const struct direct_kind *kind, const struct queue
 	keys_init(&q->keys, cfg->key);
 	for (int i = 0; i < DIRECT_STATES; i++)
 		TAILQ_INIT(&q->deliveries[i]);
-	look_init(&q->look, env, &q->keys, !kind->looks_always, direct_saw, q);
+	request_init(&q->look, direct_looked, q);
+	timer_init(&q->look_again, env->loop, direct_look_now, q);
+	for (int i = 0; i < (kind->looks_always ? 1 : 2); i++) {
+		q->watch[i] = (struct watch_key){ .arg = q,
+		    .key = q->keys.name[i == 0 ? KEY_PAUSED : KEY_QUEUE],
+		    .len = q->keys.len[i == 0 ? KEY_PAUSED : KEY_QUEUE],
+		    .changed = i == 0 ? direct_pause_changed : direct_queue_changed };
+		watch_add(env->watch, &q->watch[i]);
+	}
 	request_init(&q->totals, direct_totals_sent, q);
 }
 
@@ -320,7 +406,12 @@ direct_free(struct direct *q)
 			direct_done(q, d, SETTLED_GAVE_UP);
 	}
 	direct_report_done(q);
-	look_done(&q->look);
+	request_cancel(&q->look);
+	timer_stop(&q->look_again);
+	evict_done(&q->evict);
+	watch_remove(q->env->watch, &q->watch[0]);
+	if (!q->kind->looks_always)
+		watch_remove(q->env->watch, &q->watch[1]);
 	request_cancel(&q->totals);
 	loop_defer_cancel(q->env->loop, &q->turn);
 	keys_done(&q->keys);

@@ -5,6 +5,9 @@
  * only reported.  The base does deliveries, fetches, QPAUSED, the totals in QSTATS, and
  * closing.  A kind adds the source of messages.
  *
+ * The base also looks at QPAUSED, and at Q if it is a list.  While a look is on, these keys
+ * are armed, so that Redis reports changes.  If Redis refuses tracking, it polls.
+ *
  * A kind's struct begins with a struct direct.  Every event calls direct_wake().  At
  * the end of that turn of the loop the base calls, in this order:
  *
@@ -17,8 +20,18 @@
 #pragma once
 
 #include "base/list.h"
-#include "queue/look.h"
+#include "loop/timer.h"
+#include "queue/evict.h"
+#include "queue/keys.h"
 #include "queue/queue.h"
+
+/* The findings of a look; the texts are borrowed for the call. */
+struct looked {
+	const char	*refused;	/* Redis' error; NULL: the members below are valid */
+	int64_t		 waiting;	/* 0 without a list */
+	bool		 paused;
+	const char	*why;		/* of the pause */
+};
 
 /*
  *	IN_HAND -> DONE
@@ -55,7 +68,16 @@ struct direct {
 	const struct queue_config *cfg;
 	struct stats		 *stats;
 	struct keys		  keys;
-	struct look		  look;
+
+	struct request		  look;		/* one at a time */
+	bool			  looking;	/* looks now, and after each change */
+	bool			  armed;	/* tracking was on when it was sent */
+	bool			  changed;	/* a key has changed since */
+	unsigned		  refusals;	/* of looks, in a row */
+	struct evict		  evict;	/* whether Redis keeps the armed keys */
+	struct watch_key	  watch[2];	/* QPAUSED and Q */
+	struct timer		  look_again;
+
 	struct request		  totals;	/* sends the counters to QSTATS */
 	uint64_t		  counted[STAT_MAX];	/* stats->n when they were sent */
 	bool			  totals_refused;	/* Redis refused the last ones */
@@ -88,12 +110,12 @@ void	direct_init(struct direct *, const struct direct_kind *, const struct queue
 void	direct_free(struct direct *);
 
 void	direct_wake(void *);		/* a struct direct: timers call it, too */
+void	direct_look_now(void *);	/* likewise, if looks are on; saw() follows */
 void	direct_set_paused(struct direct *, bool, const char *why);
 
 /*
- * Delivers the message that came as number `place`.  Takes the strings.  payload:
- * reply_free_str() frees it; NULL: it was too large.  id: NULL: taken from the payload,
- * or made up.  channel: may be NULL.
+ * Delivers the message that came as number `place`.  Takes the strings.  payload: NULL: it
+ * was too large.  id: NULL: taken from the payload, or made up.  channel: may be NULL.
  */
 struct direct_delivery *direct_deliver(struct direct *, uint64_t place, char *payload,
 	    size_t len, char *id, char *channel);

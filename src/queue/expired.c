@@ -13,7 +13,7 @@
  * acted, so rqd repeats it only while its lock must still exist in that case: for half
  * of skew.  It drops names that it heard earlier than that, and logs it.
  */
-#include "queue/leased_private.h"
+#include "queue/leased.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +50,6 @@ struct expired_push {
 
 struct expired {
 	struct leased		  base;		/* first: the second half */
-	struct stats		 *stats;
 	struct subscription	  subscription;
 	struct defer		  turn;
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
@@ -62,7 +61,7 @@ struct expired {
 	struct request		  get, set;	/* CONFIG */
 	size_t			  checked;	/* the server to ask; see route_master() */
 	struct timer		  check_again;	/* set: a master of a cluster could not be asked */
-	char			 *flags;	/* for CONFIG SET; owned */
+	char			 *flags;	/* that are set, plus the missing ones; owned */
 	/* why Redis refused the last push; "": it did not */
 	char			  why[REPLY_CAUSE];
 	bool			  unchecked;	/* Redis refused CONFIG, and that was logged */
@@ -116,16 +115,6 @@ begins_with(const char *s, size_t len, const char *prefix)
 	return len >= strlen(prefix) && memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
-static bool
-is_of_queue(const struct queue_config *cfg, const char *name, size_t len)
-{
-	for (size_t i = 0; i < config_key_count(cfg); i++) {
-		if (keys_is_one(config_key_at(cfg, i), name, len))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Whether it is a lock, a heartbeat, or the key of a queue: QPAUSED and QRATE may have
  * a TTL.
@@ -133,44 +122,28 @@ is_of_queue(const struct queue_config *cfg, const char *name, size_t len)
 static bool
 expired_is_ours(const struct expired *q, const char *name, size_t len)
 {
+	const struct config *c = q->base.config;
+
 	if (begins_with(name, len, KEYS_LOCK_PREFIX) || begins_with(name, len, KEYS_DAEMON_PREFIX))
 		return true;
-	for (size_t i = 0; i < q->base.config->nqueues; i++) {
-		if (is_of_queue(q->base.config->queues[i], name, len))
-			return true;
+	for (size_t i = 0; i < c->nqueues; i++) {
+		for (size_t k = 0; k < config_key_count(c->queues[i]); k++) {
+			if (keys_is_one(config_key_at(c->queues[i], k), name, len))
+				return true;
+		}
 	}
 	return false;
 }
 
-static bool
-expired_matches(const struct expired *q, const char *name, size_t len)
-{
-	for (size_t i = 0; q->base.cfg->match[i] != NULL; i++) {
-		if (glob_match(q->base.cfg->match[i], name, len))
-			return true;
-	}
-	return false;
-}
-
-/* Logs the first drop only; expired_end_drops() logs the number. */
+/* Logs the first drop only; expired_turn() logs the number. */
 static void
 expired_drop(struct expired *q)
 {
-	q->stats->n[STAT_DROPPED]++;
+	q->base.stats->n[STAT_DROPPED]++;
 	q->pushed = false;
 	if (q->dropped++ == 0)
 		queue_warn(&q->base.queue, "expired keys are dropped: %s", q->why[0] != '\0' ?
 		    q->why : "Redis could not be reached in time");
-}
-
-static void
-expired_end_drops(struct expired *q)
-{
-	if (q->dropped == 0 || !q->pushed || q->npushes > 0 || q->nwaiting > 0)
-		return;
-	queue_warn(&q->base.queue,
-	    "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
-	q->dropped = 0;
 }
 
 /* The subscription's callback for a name. */
@@ -179,12 +152,16 @@ expired_heard(const char *channel UNUSED, size_t channel_len UNUSED, const struc
     void *arg)
 {
 	struct expired *q = arg;
+	char **match = q->base.cfg->match;
 	const char *name;
 	struct expired_name *n;
 	size_t len;
 
-	if (q->closing || (name = reply_str(r, &len)) == NULL ||
-	    expired_is_ours(q, name, len) || !expired_matches(q, name, len))
+	if (q->closing || (name = reply_str(r, &len)) == NULL || expired_is_ours(q, name, len))
+		return;
+	while (*match != NULL && !glob_match(*match, name, len))
+		match++;
+	if (*match == NULL)
 		return;
 	if (q->nwaiting >= NAMES_MAX || q->bytes + len > NAMES_BYTES) {
 		expired_drop(q);
@@ -202,108 +179,72 @@ expired_heard(const char *channel UNUSED, size_t channel_len UNUSED, const struc
 
 /* -- pushing ---------------------------------------------------------------- */
 
-/* Drops names whose lock may have expired: a repeated push might add them a second time. */
 static void
-expired_drop_late(struct expired *q)
+expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	usec_t now = clock_mono();
+	struct expired_push *p = arg;
+	struct expired *q = p->queue;
 	struct expired_name *n;
 
-	while ((n = TAILQ_FIRST(&q->waiting)) != NULL && now - n->heard > q->base.cfg->skew / 2) {
-		expired_remove(q, n);
-		free(n);
-		expired_drop(q);
+	if (answer == CONN_REPLY && reply_error(reply) == REPLY_OK) {
+		q->why[0] = '\0';
+		q->pushed = true;
+		expired_free_push(p);
+		expired_wake(q);
+		return;
 	}
-}
 
-/* Lets the names of a push wait again that failed, or may have acted. */
-static void
-expired_unsend(struct expired *q, struct expired_push *p)
-{
-	struct expired_name *n;
-
+	/* The names go back to the head: the push failed, or may have acted. */
 	TAILQ_FOREACH(n, &p->names, entry) {
 		q->nwaiting++;
 		q->bytes += n->len;
 	}
 	TAILQ_CONCAT(&p->names, &q->waiting, entry);
 	TAILQ_CONCAT(&q->waiting, &p->names, entry);
-}
-
-static void
-expired_refused(struct expired *q, const struct redisReply *reply)
-{
-	reply_cause(reply, q->why, sizeof(q->why));
-	if (reply_error(reply) == REPLY_ELSEWHERE)
-		conn_reset(q->base.env->conn, q->why);
-	else
-		timer_set(&q->push_delay, 100 * MSEC);
-}
-
-static void
-expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
-{
-	struct expired_push *p = arg;
-	struct expired *q = p->queue;
-
-	if (answer == CONN_REPLY && reply_error(reply) == REPLY_OK) {
-		q->why[0] = '\0';
-		q->pushed = true;
-	} else {
-		expired_unsend(q, p);
-		if (answer == CONN_REPLY)
-			expired_refused(q, reply);
+	if (answer == CONN_REPLY) {
+		reply_cause(reply, q->why, sizeof(q->why));
+		if (reply_error(reply) == REPLY_ELSEWHERE)
+			conn_reset(q->base.env->conn, q->why);
+		else
+			timer_set(&q->push_delay, 100 * MSEC);
 	}
 	expired_free_push(p);
 	expired_wake(q);
 }
 
-/* Adds the word Lock:Q:NAME; a name may hold any bytes. */
+/* Sends as many waiting names as fit into a call. */
 static void
-expired_add_lock(const struct expired *q, struct words *w, const struct expired_name *n)
-{
-	char *key = xasprintf("%s%s:", KEYS_LOCK_PREFIX, q->base.keys.name[KEY_QUEUE]);
-	size_t len = strlen(key);
-
-	key = xrealloc(key, len + n->len + 1);
-	memcpy(key + len, n->name, n->len);
-	words_own(w, key, len + n->len);
-	w->nkeys++;
-}
-
-/* Moves as many waiting names as fit into a call. */
-static void
-expired_take(struct expired *q, struct expired_push *p)
-{
-	struct expired_name *n;
-	size_t bytes = 0;
-
-	for (int count = 0; count < PUSH_MAX && bytes < PUSH_BYTES; count++) {
-		if ((n = TAILQ_FIRST(&q->waiting)) == NULL)
-			break;
-		expired_remove(q, n);
-		TAILQ_INSERT_TAIL(&p->names, n, entry);
-		bytes += n->len;
-	}
-}
-
-static void
-expired_send_one(struct expired *q)
+expired_push(struct expired *q)
 {
 	struct expired_push *p = xcalloc(1, sizeof(*p));
 	struct words w = { 0 };
 	struct expired_name *n;
+	size_t bytes = 0, len;
+	char *key;
 
 	p->queue = q;
 	TAILQ_INIT(&p->names);
 	request_init(&p->request, expired_pushed, p);
 	TAILQ_INSERT_TAIL(&q->pushes, p, entry);
 	q->npushes++;
-	expired_take(q, p);
+	for (int i = 0; i < PUSH_MAX && bytes < PUSH_BYTES; i++) {
+		if ((n = TAILQ_FIRST(&q->waiting)) == NULL)
+			break;
+		expired_remove(q, n);
+		TAILQ_INSERT_TAIL(&p->names, n, entry);
+		bytes += n->len;
+	}
 	keys_add(&q->base.keys, &w, KEY_QUEUE);
 	keys_add(&q->base.keys, &w, KEY_BACKUP);
-	TAILQ_FOREACH(n, &p->names, entry)
-		expired_add_lock(q, &w, n);
+	/* The word Lock:Q:NAME for each; a name may hold any bytes. */
+	TAILQ_FOREACH(n, &p->names, entry) {
+		key = xasprintf("%s%s:", KEYS_LOCK_PREFIX, q->base.keys.name[KEY_QUEUE]);
+		len = strlen(key);
+		key = xrealloc(key, len + n->len + 1);
+		memcpy(key + len, n->name, n->len);
+		words_own(&w, key, len + n->len);
+		w.nkeys++;
+	}
 	words_fmt(&w, "%" PRId64, (int64_t)(q->base.cfg->skew / MSEC));
 	words_add(&w, q->base.env->instance);
 	TAILQ_FOREACH(n, &p->names, entry)
@@ -311,55 +252,39 @@ expired_send_one(struct expired *q)
 	request_script(&p->request, q->base.env->conn, script_find("expired_push"), &w);
 }
 
-/* Closes the second half when all names are pushed, or are too late for that. */
-static void
-expired_finish(struct expired *q)
-{
-	if (q->nwaiting + q->npushes == 0)
-		leased_close(&q->base.queue);
-	else if (!conn_is_ready(q->base.env->conn) && !timer_is_set(&q->push_delay))
-		timer_set(&q->push_delay, 100 * MSEC);
-}
-
-/* While Redis refuses pushes, only one at a time is sent. */
-static bool
-expired_may_push(const struct expired *q)
-{
-	unsigned most = q->why[0] != '\0' ? 1 : PUSHES;
-
-	return q->npushes < most && !timer_is_set(&q->push_delay) &&
-	    conn_is_ready(q->base.env->conn);
-}
-
 static void
 expired_turn(void *arg)
 {
 	struct expired *q = arg;
+	struct conn *conn = q->base.env->conn;
+	usec_t now = clock_mono();
+	struct expired_name *n;
 
-	expired_drop_late(q);
-	while (!TAILQ_EMPTY(&q->waiting) && expired_may_push(q))
-		expired_send_one(q);
-	expired_end_drops(q);
-	if (q->closing)
-		expired_finish(q);
+	/* Their lock may have expired: a repeated push might add them a second time. */
+	while ((n = TAILQ_FIRST(&q->waiting)) != NULL && now - n->heard > q->base.cfg->skew / 2) {
+		expired_remove(q, n);
+		free(n);
+		expired_drop(q);
+	}
+
+	/* While Redis refuses pushes, only one at a time is sent. */
+	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < (q->why[0] != '\0' ? 1 : PUSHES) &&
+	    !timer_is_set(&q->push_delay) && conn_is_ready(conn))
+		expired_push(q);
+	if (q->dropped > 0 && q->pushed && q->npushes == 0 && q->nwaiting == 0) {
+		queue_warn(&q->base.queue,
+		    "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
+		q->dropped = 0;
+	}
+
+	/* The second half closes when all names are pushed, or are too late for that. */
+	if (q->closing && q->nwaiting + q->npushes == 0)
+		leased_close(&q->base.queue);
+	else if (q->closing && !conn_is_ready(conn) && !timer_is_set(&q->push_delay))
+		timer_set(&q->push_delay, 100 * MSEC);
 }
 
 /* -- notify-keyspace-events --------------------------------------------------- */
-
-/*
- * The flags that are set, plus the missing ones; the caller frees it.  NULL: none is
- * missing.
- */
-static char *
-expired_flags(const char *set)
-{
-	bool events = strchr(set, 'E') != NULL;
-	bool expired = strpbrk(set, "xA") != NULL;
-
-	if (events && expired)
-		return NULL;
-	return xasprintf("%s%s%s", set, events ? "" : "E", expired ? "" : "x");
-}
 
 /* Reports the command that the operator must type. */
 static void
@@ -413,6 +338,7 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	struct expired *q = arg;
 	const char *set = reply_str(reply_at(reply, 1), NULL);
 	struct conn *conn = route_master_conn(q->base.env, q->checked);
+	bool events, expired;
 
 	if (answer != CONN_REPLY) {
 		expired_check_soon(q);
@@ -424,11 +350,15 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	q->unchecked = set == NULL;
 	if (set == NULL)
 		return;
-	free(q->flags);
-	q->flags = expired_flags(set);
-	if (q->flags == NULL)
+	events = strchr(set, 'E') != NULL;
+	expired = strpbrk(set, "xA") != NULL;
+	if (events && expired) {
 		expired_check_next(q);
-	else if (q->base.cfg->notifications == NOTIFICATIONS_SET && conn != NULL)
+		return;
+	}
+	free(q->flags);
+	q->flags = xasprintf("%s%s%s", set, events ? "" : "E", expired ? "" : "x");
+	if (q->base.cfg->notifications == NOTIFICATIONS_SET && conn != NULL)
 		request_words(&q->set, conn, "CONFIG", "SET", SETTING, q->flags, NULL);
 	else
 		expired_demand(q, q->flags, "");
@@ -455,7 +385,7 @@ expired_check(void *arg)
 static const struct leased_kind expired_kind = {
 	.ops = &queue_expired,
 	.size = sizeof(struct expired),
-	.role = { LEASED_ROLES_LIST("expired_pop") },
+	.source = "", .pop = "expired_pop",
 	.promotes = true,
 };
 
@@ -468,7 +398,6 @@ expired_open(const struct queue_env *env, struct config *config,
 	    cfg, stats, events, arg);
 	char channel[64];
 
-	q->stats = stats;
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->pushes);
 	request_init(&q->get, expired_checked, q);
@@ -561,7 +490,7 @@ const struct queue_ops queue_expired = {
 	.settle = leased_settle,
 	.tick = expired_tick,
 	.renew = leased_renew_hint,
-	.arrivals = leased_arrivals,
+	.due = leased_due,
 	.is_empty = expired_is_empty,
 	.close = expired_close,
 	.free = expired_free,

@@ -36,5 +36,4 @@ bool		 keys_is_one(const char *q, const char *name, size_t len);
 #define KEYS_QUEUES		"rqd:daemons:queues"
 #define GROUP_DEFAULT	"rqd"		/* as consumer_group has it by default */
 #define KEYS_CONTROL_PREFIX	"rqd:control:"
-#define KEYS_SLOT_PREFIX	"rqd:slot:"
 #define KEYS_LOCK_PREFIX	"Lock:"

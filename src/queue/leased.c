@@ -1,289 +1,193 @@
 /*
- * A queue that delivers at least once.  It is composed of six objects; each of them
- * knows no other but the ledger.  Calls from the engine, answers of scripts and timers
- * change their states and end in leased_wake().  At the end of the turn leased_turn()
- * sends what can be sent.
- *
- *	what happens		who learns of it		what may follow
- *
- *	engine wants		watcher				arm, or ready()
- *	engine fetches		watcher				pop, or FOUND ones
- *	engine settles		settler -> ledger		settle, rescue
- *	a key changes		watcher				arm, or ready()
- *	connection is up	all of them			renew, mine, settle, tick
- *
- *	arm answers		watcher				ready()
- *	pop answers		pops, ledger, loader, watcher	deliver(), body
- *	mine answers		pops, ledger, loader		renew, body, mine
- *	body answers		loader -> ledger		ready(): it is FOUND
- *	settle answers		settler -> ledger, watcher	settled(), rescue
- *	rescue answers		settler -> ledger, pops		settled()
- *	renew answers		ledger				lost(), check
- *	tick answers		ticker, watcher			tick, ready()
- *
- *	timers of		watcher: arm, ready(), tick	ticker: tick
- *				pops: mine			loader: body
- *				ledger: renew			settler: settle
+ * A queue that delivers at least once: its life, its turns, and the calls of its scripts.  See
+ * leased.h.
  */
 #include "queue/leased.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/rate.h"
-#include "queue/leased_private.h"
 
-/* -- ticks ------------------------------------------------------------------ */
+static void	leased_turn(void *);
 
-/*
- * A tick judges leases only after an unbroken window of timely replies.  After an
- * outage all leases look expired, and their owners must have had time to renew them.
- */
-static struct ticker_terms
-leased_tick_terms(const struct leased *a)
-{
-	usec_t answers = conn_timely_since(a->env->conn);
-	usec_t since = answers != 0 && answers < a->env->since ? a->env->since : answers;
-	struct ticker_terms t = {
-		.lease = a->cfg->lease, .foreign_timeout = a->cfg->foreign_timeout,
-		.judge_at = USEC_MAX, .redis_now = conn_redis_time(a->env->conn),
-	};
+#define LONGEST		(24 * HOUR)	/* the longest time of a timer */
 
-	if (!a->closing && since != 0 && t.redis_now > 0)
-		t.judge_at = since + 2 * ledger_renew_interval(a->ledger);
-	return t;
-}
-
-/* Returned by tick.lua and by the ticks of other kinds. */
-enum {
-	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
-	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,
-	TICK_SCAN, TICK_TAKEN, TICK_OTHERS, TICK_FIELDS
-};
-static const char leased_tick_form[] = {
-	[TICK_NOW] = FIELD_NUMBER, [TICK_MORE] = FIELD_INT, [TICK_REQUEUED] = FIELD_INT,
-	[TICK_PROMOTED] = FIELD_INT, [TICK_DROPPED] = FIELD_INT, [TICK_WAITING] = FIELD_INT,
-	[TICK_EXPIRES] = FIELD_TIME, [TICK_DUE] = FIELD_TIME, [TICK_DELAYED] = FIELD_TIME,
-	[TICK_RANK] = FIELD_INT, [TICK_CURSOR] = FIELD_STR, [TICK_WARNING] = FIELD_STR,
-	[TICK_SCAN] = FIELD_STR, [TICK_TAKEN] = FIELD_INT, [TICK_OTHERS] = FIELD_INT,
-	[TICK_FIELDS] = 0
+/* The scripts and their KEYS; KEY_MAX ends them. */
+static const struct {
+	const char	*name;
+	bool		 of_source;	/* there is one for each source of messages */
+	enum key	 keys[9];
+} leased_parts[LEASED_SCRIPTS] = {
+	[LEASED_POP] = { "pop", true, { KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY,
+	    KEY_DELIVERY, KEY_PAUSED, KEY_RATE, KEY_STATS, KEY_MAX } },
+	[LEASED_SETTLE] = { "settle", true, { KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY,
+	    KEY_DEAD, KEY_MAX } },
+	[LEASED_RENEW] = { "renew", false, { KEY_BACKUP, KEY_RETRY, KEY_DELIVERY, KEY_MAX } },
+	[LEASED_TICK] = { "tick", true, { KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY,
+	    KEY_DELIVERY, KEY_DELAYED, KEY_STATS, KEY_MAX } },
+	[LEASED_ARM] = { "arm", true, { KEY_PAUSED, KEY_QUEUE, KEY_RETRY, KEY_DELAYED,
+	    KEY_MAX } },
+	[LEASED_RECLAIM] = { "reclaim", false, { KEY_BACKUP, KEY_RETRY, KEY_DELIVERY,
+	    KEY_CONTEXT, KEY_MAX } },
+	[LEASED_DUE] = { "due", false, { KEY_RETRY, KEY_MAX } },
 };
 
-/* Returns true if the round goes on. */
-static bool
-leased_ticked_ok(struct leased *a, const struct redisReply *reply)
-{
-	double now = leased_saw_now(a, reply_at(reply, TICK_NOW));
-	const char *warning = reply_str_at(reply, TICK_WARNING);
-	usec_t due_in = leased_until(reply_at(reply, TICK_DUE), now);
-	usec_t delayed_in = leased_until(reply_at(reply, TICK_DELAYED), now);
-	const struct ticker_terms terms = leased_tick_terms(a);
-	const struct ticker_answer answer = {
-		.more = reply_int_at(reply, TICK_MORE) != 0,
-		.requeued = (unsigned)reply_int_at(reply, TICK_REQUEUED),
-		.promoted = (unsigned)reply_int_at(reply, TICK_PROMOTED),
-		.dropped = (unsigned)reply_int_at(reply, TICK_DROPPED),
-		.expires_in = leased_until(reply_at(reply, TICK_EXPIRES), now),
-		.rank = reply_int_at(reply, TICK_RANK),
-		.cursor = reply_str_at(reply, TICK_CURSOR),
-		.scan = reply_str_at(reply, TICK_SCAN),
-	};
-
-	leased_complain(a, LEASED_TICK, warning[0] != '\0' ? warning : NULL);
-	leased_saw_list(a, reply_at(reply, TICK_TAKEN), reply_at(reply, TICK_WAITING));
-	if (a->arrivals != NULL && reply_int_at(reply, TICK_OTHERS) != 0)
-		arrivals_saw_others(a->arrivals, clock_mono());
-	if (watcher_saw_retry(a->watcher, due_in, false) ||
-	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICK_WAITING) > 0)
-		watcher_saw_work(a->watcher);
-	if (ticker_answered(a->ticker, &answer, &terms))
-		return true;
-	if (!a->closing && delayed_in >= 0)
-		watcher_saw_delayed(a->watcher, delayed_in);
-	return false;
-}
-
-static void	leased_tick(struct leased *, bool at_once);
-
-static void
-leased_ticked(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
-{
-	struct tick_report report;
-
-	(void)call;
-	leased_wake(a);
-	if (answer != CONN_REPLY) {
-		ticker_ended(a->ticker, answer == CONN_LOST);
-	} else if (!reply_has(reply, leased_tick_form)) {
-		(void)leased_failed(a, LEASED_TICK, reply);
-		ticker_refused(a->ticker, ledger_patience(a->ledger));
-	} else if (leased_ticked_ok(a, reply)) {
-		leased_tick(a, true);
-		return;
-	}
-	if (ticker_report(a->ticker, &report))
-		a->queue.events->ticked(&report, a->queue.arg);
-}
-
-static void
-leased_tick(struct leased *a, bool at_once)
-{
-	const struct ticker_terms terms = leased_tick_terms(a);
-	struct call *call;
-
-	if (!leased_is_up(a) || !ticker_begin(a->ticker, at_once))
-		return;
-	call = leased_call_new(a, LEASED_TICK, leased_ticked);
-	ticker_add_words(a->ticker, &terms, &call->words);
-	leased_words(call);
-	ticker_add_counters(a->ticker, &call->words);
-	leased_send(call);
-}
-
-static void
-leased_tick_due(void *arg)
-{
-	leased_tick(arg, false);
-}
-
-/* -- looking for work ------------------------------------------------------- */
-
-/* Returned by arm.lua. */
-enum {
-	ARM_NOW, ARM_WAITING, ARM_DUE, ARM_DELAYED, ARM_PAUSED, ARM_WHY, ARM_TTL, ARM_FULL,
-	ARM_FIELDS
-};
-static const char leased_arm_form[] = {
-	[ARM_NOW] = FIELD_NUMBER, [ARM_WAITING] = FIELD_INT, [ARM_DUE] = FIELD_TIME,
-	[ARM_DELAYED] = FIELD_TIME, [ARM_PAUSED] = FIELD_INT, [ARM_WHY] = FIELD_STR,
-	[ARM_TTL] = FIELD_INT, [ARM_FULL] = FIELD_INT, [ARM_FIELDS] = 0
-};
-
-static void
-leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
-{
-	struct watcher_found f = { .tracked = call->armed };
-	int64_t ttl;
-
-	if (answer != CONN_REPLY) {
-		watcher_arm_lost(a->watcher);
-		return;
-	}
-	leased_wake(a);
-	if (!reply_has(reply, leased_arm_form)) {
-		if (leased_failed(a, LEASED_ARM, reply) == REPLY_ELSEWHERE)
-			watcher_arm_lost(a->watcher);
-		else
-			watcher_arm_refused(a->watcher, ledger_patience(a->ledger));
-		return;
-	}
-	leased_complain(a, LEASED_ARM, NULL);
-	leased_saw_now(a, reply_at(reply, ARM_NOW));
-	f.waiting = reply_int_at(reply, ARM_WAITING) != 0;
-	f.retry_in = leased_until(reply_at(reply, ARM_DUE), 0);
-	f.delayed_in = a->closing ? -1 : leased_until(reply_at(reply, ARM_DELAYED), 0);
-	f.paused = reply_int_at(reply, ARM_PAUSED) != 0;
-	ttl = reply_int_at(reply, ARM_TTL);
-	f.pause_left = ttl >= 0 ? leased_usec((double)ttl / 1e3) : -1;
-	f.full = reply_int_at(reply, ARM_FULL) != 0;
-	if (watcher_armed(a->watcher, &f))
-		a->queue.events->paused(f.paused, reply_str_at(reply, ARM_WHY), a->queue.arg);
-}
-
-static void
-leased_arm(struct leased *a)
-{
-	struct call *call = leased_call_new(a, LEASED_ARM, leased_armed);
-
-	call->armed = watch_is_on(a->env->watch);
-	if (a->cfg->fleet_concurrency > 0)
-		keys_add(&a->keys, &call->words, KEY_BACKUP);
-	words_fmt(&call->words, "%d", a->cfg->fleet_concurrency);
-	leased_words(call);
-	leased_send(call);
-}
-
-static void
-leased_look(struct leased *a)
-{
-	bool found = ledger_found(a->ledger) != NULL;
-
-	if (!leased_may_fetch(a, found))
-		return;
-	if (a->no_room_at != ledger_tally(a->ledger)->departures)
-		watcher_set_no_room(a->watcher, false);
-	switch (watcher_look(a->watcher, found)) {
-	case WATCHER_FETCH:
-		a->queue.events->ready(a->queue.arg);
-		break;
-	case WATCHER_ARM:
-		leased_arm(a);
-		break;
-	case WATCHER_WAIT:
-		break;
-	}
-}
-
-static void
-leased_key_changed(void *arg)
-{
-	const struct leased_key *k = arg;
-	double taken = ledger_tally(k->ack->ledger)->count[DELIVERY_IN_HAND];
-	double most = config_most(k->ack->cfg);
-
-	watcher_key_changed(k->ack->watcher, k->which, taken < most ? taken / most : 1);
-}
-
-static void
-leased_warn(const char *text, void *arg)
+void
+leased_wake(void *arg)
 {
 	struct leased *a = arg;
 
-	queue_warn(&a->queue, "%s", text);
+	loop_defer(a->env->loop, &a->turn, leased_turn, a);
+}
+
+bool
+leased_is_up(const struct leased *a)
+{
+	return conn_is_ready(a->env->conn);
+}
+
+/* -- calls ------------------------------------------------------------------ */
+
+static void
+leased_call_free(struct call *call)
+{
+	struct delivery *d;
+
+	TAILQ_REMOVE(&call->queue->calls, call, entry);
+	request_cancel(&call->request);
+	for (size_t i = 0; i < call->n; i++) {
+		d = call->v[i];
+		if (--d->calls == 0 && d->state == DELIVERY_GONE)
+			free(d);
+	}
+	free(call->v);
+	free(call);
 }
 
 static void
-leased_watch(struct leased *a)
+leased_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	static const enum key of[ARRAY_LEN(a->watch)] = {
-		KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED, KEY_BACKUP
-	};
-	static const struct watcher_events events = {
-		.wake = leased_wake, .promote = leased_tick_due, .warn = leased_warn,
-	};
-	struct leased_key *k;
+	struct call *call = arg;
 
-	a->watcher = watcher_new(a->env->loop, a->env->fleet, a->kind->promotes, &events, a);
-	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-		k = &a->watch[i];
-		*k = (struct leased_key){
-			.key = { .key = a->keys.name[of[i]], .len = a->keys.len[of[i]],
-			    .changed = leased_key_changed, .arg = k },
-			.ack = a, .which = of[i],
-		};
-		watch_add(a->env->watch, &k->key);
+	/* Events never free the queue: they defer. */
+	call->answered(call->queue, call, answer, reply);
+	leased_call_free(call);
+}
+
+struct call *
+leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *answered)
+{
+	struct call *call = NEW(struct call, .queue = a, .script = script, .answered = answered);
+
+	request_init(&call->request, leased_answered, call);
+	for (const enum key *key = leased_parts[script].keys; *key != KEY_MAX; key++)
+		keys_add(&a->keys, &call->words, *key);
+	/* The results of a list's messages need not touch it. */
+	if (script == LEASED_SETTLE && a->kind->source[0] != '\0')
+		keys_add(&a->keys, &call->words, KEY_QUEUE);
+	TAILQ_INSERT_TAIL(&a->calls, call, entry);
+	return call;
+}
+
+void
+leased_call_add(struct call *call, struct delivery *d)
+{
+	*APPEND(call->v, call->n) = d;
+	d->calls++;
+}
+
+void
+leased_words(struct call *call)
+{
+	const struct leased *a = call->queue;
+
+	if (leased_parts[call->script].of_source && a->kind->words != NULL)
+		a->kind->words(call->script, a, &call->words);
+}
+
+void
+leased_send(struct call *call)
+{
+	const struct leased *a = call->queue;
+	const struct script *s = a->script[call->script];
+
+	if (call->script == LEASED_ARM)
+		watch_request(a->env->watch, &call->request, s, &call->words);
+	else
+		request_script(&call->request, a->env->conn, s, &call->words);
+}
+
+/* -- what replies say ------------------------------------------------------- */
+
+void
+leased_complain(struct leased *a, enum leased_script script, const char *text)
+{
+	/* The error may keep a result from Redis. */
+	if (text != NULL && script == LEASED_SETTLE)
+		xreplace(&a->cause, text);
+	if (text == NULL || a->complained[script]) {
+		a->complained[script] = text != NULL;
+		return;
 	}
+	a->complained[script] = true;
+	queue_warn(&a->queue, "%s: %s", leased_parts[script].name, text);
+}
+
+enum reply_error
+leased_failed(struct leased *a, enum leased_script script, const struct redisReply *reply)
+{
+	enum reply_error e = reply_error(reply);
+	char text[REPLY_CAUSE];
+
+	reply_cause(reply, text, sizeof(text));
+	if (e == REPLY_ELSEWHERE)
+		conn_reset(a->env->conn, text);
+	else
+		leased_complain(a, script, text);
+	return e == REPLY_OK ? REPLY_OTHER : e;
+}
+
+double
+leased_saw_now(struct leased *a, const struct redisReply *reply)
+{
+	double now = reply_double(reply, 0);
+
+	conn_saw_time(a->env->conn, now);
+	return now;
+}
+
+void
+leased_saw_list(struct leased *a, const struct redisReply *taken, const struct redisReply *waiting)
+{
+	int64_t n = reply_int(taken, -1);
+
+	if (n >= 0)
+		waited_saw(&a->queue.waited, clock_mono(), n, reply_int(waiting, -1));
+}
+
+usec_t
+leased_usec(double seconds)
+{
+	if (!(seconds > 0))
+		return 0;
+	if (seconds > (double)(LONGEST / SEC))
+		return LONGEST;
+	return (usec_t)(seconds * (double)SEC);
+}
+
+usec_t
+leased_until(const struct redisReply *reply, double now)
+{
+	size_t len;
+
+	if (reply_str(reply, &len) == NULL || len == 0)
+		return -1;
+	return leased_usec(reply_double(reply, 0) - now);
 }
 
 /* -- turns ------------------------------------------------------------------ */
-
-static void
-leased_finish(struct leased *a)
-{
-	if (!pops_is_sent(a->pops) && ledger_is_empty(a->ledger))
-		leased_leave(a);
-	if (!a->closing || a->closed || a->asked > 0 || pops_is_sent(a->pops) ||
-	    ticker_is_sent(a->ticker) || a->leaving || leased_is_unsure(a) ||
-	    !ledger_is_empty(a->ledger))
-		return;
-	if (leased_is_up(a) && ticker_has_counters(a->ticker)) {
-		leased_tick(a, true);
-		return;
-	}
-	a->closed = true;
-	a->queue.events->closed(a->queue.arg);
-}
 
 /* Reports that Redis refuses results, and why, or that it accepts them again. */
 static void
@@ -292,50 +196,89 @@ leased_report_refusals(struct leased *a)
 	struct tick_report report = {
 		.refused = a->cause != NULL ? a->cause : "an unknown error"
 	};
-	bool refusing = ledger_tally(a->ledger)->refused > 0;
 
-	if (refusing == a->refusing)
-		return;
-	a->refusing = refusing;
-	if (!refusing) {
+	a->refusing = !a->refusing;
+	if (!a->refusing) {
 		report.warning = "settle: Redis accepts the results again";
 		report.refused = "";
 		leased_complain(a, LEASED_SETTLE, NULL);
-		leased_complain(a, LEASED_RESCUE, NULL);
-		leased_complain(a, LEASED_HAND_OVER, NULL);
-		leased_complain(a, LEASED_HAND_OVER_LOST, NULL);
 	}
 	a->queue.events->ticked(&report, a->queue.arg);
 }
 
-/* Tells the engine when the queue becomes empty, for --until-empty. */
-static void
-leased_report_empty(struct leased *a)
-{
-	static const struct tick_report nothing = { .warning = NULL };
-	bool empty = leased_is_empty(&a->queue);
+#define DUE_MOST	1000	/* messages in one call */
+#define DUE_AGAIN	SEC	/* after a refusal, or a lost reply */
 
-	if (empty && !a->was_empty)
-		a->queue.events->ticked(&nothing, a->queue.arg);
-	a->was_empty = empty;
+static void
+leased_made_due(struct leased *a, struct call *call UNUSED, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	size_t n = a->due_sent;
+
+	a->due_sent = 0;
+	leased_wake(a);
+	if (answer != CONN_REPLY || reply_error(reply) != REPLY_OK) {
+		if (answer == CONN_REPLY)
+			(void)leased_failed(a, LEASED_DUE, reply);
+		timer_set(&a->due_again, DUE_AGAIN);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		free(a->due[i]);
+	a->ndue -= n;
+	memmove(a->due, a->due + n, a->ndue * sizeof(*a->due));
+	if (reply_int(reply, 0) > 0 && leased_saw_retry(a, 0, true))
+		leased_saw_work(a);
+}
+
+/* Kept results go first: they may be those of these messages. */
+static void
+leased_make_due(struct leased *a)
+{
+	struct call *call;
+
+	if (a->ndue == 0 || a->due_sent > 0 || timer_is_set(&a->due_again) || !leased_is_up(a))
+		return;
+	call = leased_call_new(a, LEASED_DUE, leased_made_due);
+	for (; a->due_sent < a->ndue && a->due_sent < DUE_MOST; a->due_sent++)
+		words_add(&call->words, a->due[a->due_sent]);
+	leased_send(call);
 }
 
 static void
 leased_turn(void *arg)
 {
+	static const struct tick_report nothing = { .warning = NULL };
 	struct leased *a = arg;
+	bool empty;
 
 	leased_fetch_step(a);
-	if (a->closing && ledger_give_back(a->ledger, true))
-		leased_wake(a);
-	settler_put_away(a->settler, leased_is_up(a));
-	leased_report_refusals(a);
-	if (!settler_waits(a->settler, !a->closing && leased_is_up(a))) {
+	if (a->closing)
+		delivery_give_back(a);
+	leased_put_away(a);
+	if ((a->refused > 0) != a->refusing)
+		leased_report_refusals(a);
+	if (!leased_results_wait(a)) {
 		leased_flush(a);
+		leased_make_due(a);
 		leased_look(a);
 	}
-	leased_report_empty(a);
-	leased_finish(a);
+
+	/* The engine learns when the queue becomes empty, for --until-empty. */
+	empty = leased_is_empty(&a->queue);
+	if (empty && !a->was_empty)
+		a->queue.events->ticked(&nothing, a->queue.arg);
+	a->was_empty = empty;
+
+	if (!a->closing || a->closed || a->asked > 0 || a->pop != NULL ||
+	    a->ticking || leased_is_unsure(a) || delivery_any(a))
+		return;
+	if (leased_is_up(a) && stats_has_unsent(a->stats) && a->tick_failures == 0) {
+		leased_tick(a, true);
+		return;
+	}
+	a->closed = true;
+	a->queue.events->closed(a->queue.arg);
 }
 
 /* -- the table's functions -------------------------------------------------- */
@@ -346,7 +289,6 @@ leased_configure(struct leased *a, struct config *config, const struct queue_con
 	config_hold(&a->config, config);
 	a->cfg = cfg;
 	a->gap = rate_gap(cfg->rate);
-	ledger_set_lease(a->ledger, cfg->lease);
 }
 
 struct queue *
@@ -355,22 +297,27 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, const ch
     const struct queue_events *events, void *arg)
 {
 	struct leased *a = xcalloc(1, kind->size > 0 ? kind->size : sizeof(*a));
+	char name[32];
 
-	*a = (struct leased){ .kind = kind, .env = env, .on_turn = leased_turn,
+	*a = (struct leased){ .kind = kind, .env = env, .stats = stats,
 		.queue = { .ops = kind->ops, .events = events, .arg = arg } };
-	a->ledger = ledger_new(env->loop, cfg->lease, leased_renew, a);
 	leased_configure(a, config, cfg);
 	keys_init(&a->keys, key);
-	for (int i = 0; i < LEASED_SCRIPTS; i++)
-		a->script[i] = script_find(kind->role[i].script);
+	for (int i = 0; i < LEASED_SCRIPTS; i++) {
+		snprintf(name, sizeof(name), "%s%s",
+		    leased_parts[i].of_source ? kind->source : "", leased_parts[i].name);
+		a->script[i] = script_find(name);
+	}
+	if (kind->pop != NULL)
+		a->script[LEASED_POP] = script_find(kind->pop);
 	TAILQ_INIT(&a->calls);
-	a->pops = pops_new(env->loop, env->instance, (unsigned)config_most(cfg), leased_ask, a);
-	leased_settler_init(a);
-	a->loader = loader_new(env->loop, a->ledger, leased_load, a);
-	a->ticker = ticker_new(env->loop, stats, leased_tick_due, a);
-	if (kind_source(cfg->kind) == SOURCE_LIST)
-		a->arrivals = xcalloc(1, sizeof(*a->arrivals));
-	leased_watch(a);
+	for (size_t i = 0; i < DELIVERY_LISTS; i++)
+		TAILQ_INIT(&a->list[i]);
+	timer_init(&a->due_again, env->loop, leased_wake, a);
+	leased_fetch_init(a);
+	leased_settle_init(a);
+	leased_tend_init(a);
+	leased_watch_init(a);
 	return &a->queue;
 }
 
@@ -380,25 +327,22 @@ leased_reconfigure(struct queue *q, struct config *config, const struct queue_co
 	struct leased *a = (struct leased *)q;
 
 	leased_configure(a, config, cfg);
-	watcher_reconfigure(a->watcher);
+	leased_watch_anew(a);
 	/* The lease may be shorter than the time until the next renewal. */
 	leased_renew_all(a);
 	leased_wake(a);
 }
 
 void
-leased_conn_up(struct queue *q, const struct conn_server *server)
+leased_conn_up(struct queue *q, const struct conn_server *server UNUSED)
 {
 	struct leased *a = (struct leased *)q;
 
-	(void)server;
-	watcher_up(a->watcher);
-	pops_up(a->pops);
-	settler_up(a->settler);
+	leased_watch_up(a);
 	leased_renew_all(a);
-	leased_ask(a);
-	leased_flush(a);
-	ticker_up(a->ticker);
+	leased_reclaim_anew(a);
+	leased_settle_up(a);
+	leased_tend_up(a);
 	leased_wake(a);
 }
 
@@ -407,18 +351,7 @@ leased_conn_down(struct queue *q)
 {
 	struct leased *a = (struct leased *)q;
 
-	watcher_down(a->watcher);
-	leased_wake(a);
-}
-
-void
-leased_want(struct queue *q, bool wanted)
-{
-	struct leased *a = (struct leased *)q;
-
-	if (a->closing || watcher_is_wanted(a->watcher) == wanted)
-		return;
-	watcher_want(a->watcher, wanted);
+	leased_watch_down(a);
 	leased_wake(a);
 }
 
@@ -431,7 +364,7 @@ leased_fetch(struct queue *q, unsigned n, enum turn turn)
 	a->deferred = false;
 	a->fetch_turn = turn;
 	a->got = 0;
-	watcher_fetching(a->watcher);
+	a->offered = false;
 	leased_wake(a);
 }
 
@@ -442,32 +375,13 @@ leased_defer_fetch(struct queue *q)
 }
 
 void
-leased_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
-    struct result *result)
+leased_due(struct queue *q, const struct retry *list, size_t n)
 {
 	struct leased *a = (struct leased *)q;
 
-	watcher_set_no_room(a->watcher, false);
-	settler_keep(a->settler, msg->queue_data, verdict, result);
-}
-
-/* Also arms the keys anew, in case a wake-up was lost. */
-void
-leased_tick_round(struct queue *q)
-{
-	struct leased *a = (struct leased *)q;
-
-	watcher_round(a->watcher);
-	leased_tick(a, false);
+	for (size_t i = 0; i < n; i++)
+		*APPEND(a->due, a->ndue) = xstrdup(list[i].tag);
 	leased_wake(a);
-}
-
-void
-leased_renew_hint(struct queue *q)
-{
-	const struct leased *a = (struct leased *)q;
-
-	ledger_renew_hint(a->ledger);
 }
 
 bool
@@ -475,14 +389,7 @@ leased_is_empty(const struct queue *q)
 {
 	const struct leased *a = (const struct leased *)q;
 
-	return watcher_is_empty(a->watcher) && !pops_is_sent(a->pops) &&
-	    ledger_is_empty(a->ledger);
-}
-
-const struct arrivals *
-leased_arrivals(const struct queue *q)
-{
-	return ((const struct leased *)q)->arrivals;
+	return a->empty && a->pop == NULL && !delivery_any(a);
 }
 
 void
@@ -491,10 +398,10 @@ leased_close(struct queue *q)
 	struct leased *a = (struct leased *)q;
 
 	a->closing = true;
-	settler_close(a->settler);
-	watcher_want(a->watcher, false);
-	watcher_down(a->watcher);
-	ticker_close(a->ticker);
+	leased_settle_close(a);
+	a->wanted = a->offered = a->no_room = false;
+	leased_watch_down(a);
+	timer_stop(&a->tick);
 	leased_wake(a);
 }
 
@@ -502,20 +409,24 @@ void
 leased_free(struct queue *q)
 {
 	struct leased *a = (struct leased *)q;
+	struct call *call;
 
-	leased_cancel_calls(a);
-	settler_free(a->settler);
-	loader_free(a->loader);
-	ledger_free(a->ledger);
-	pops_free(a->pops);
-	for (size_t i = 0; i < ARRAY_LEN(a->watch); i++)
-		watch_remove(a->env->watch, &a->watch[i].key);
-	watcher_free(a->watcher);
-	ticker_free(a->ticker);
-	free(a->arrivals);
+	while ((call = TAILQ_FIRST(&a->calls)) != NULL)
+		leased_call_free(call);
+	leased_settle_free(a);
+	leased_fetch_free(a);
+	timer_stop(&a->renew);
+	for (size_t i = 0; i < ARRAY_LEN(a->key); i++)
+		watch_remove(a->env->watch, &a->key[i].key);
+	leased_watch_down(a);
+	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
 	config_unref(a->config);
+	timer_stop(&a->due_again);
+	for (size_t i = 0; i < a->ndue; i++)
+		free(a->due[i]);
+	free(a->due);
 	free(a->cause);
 	free(a);
 }

@@ -1,19 +1,87 @@
 /*
- * Fetches: sends the scripts pop, mine and body, and makes deliveries of the messages
- * in their replies.  pop.c decides when to send mine, loader.c when to send body.
- * Deliveries that mine.lua finds, and those whose payload body.lua has loaded, wait as
- * FOUND for the next fetch.  Their leases are renewed meanwhile.
+ * Fetches: pops, and the messages in their replies.  A message that cannot be handed out yet
+ * waits as FETCHED for a renewal, or for the next fetch.
+ *
+ * A pop's outcome is unknown if its reply was lost, or was an error that may have come after
+ * the first write.  Then the script reclaim makes due what it has taken.  That is sent as soon
+ * as Redis is back, and before the next pop.  A server may read the old connection's pop after
+ * the new one's reclaim.  So it is sent once more when the pop's deadline has passed, after
+ * which the pop does nothing, unless the first one has seen that the pop has run.
+ *
+ * After two lost replies in a row a pop asks for one message, and a reply that is lost then
+ * counts as a crash of it; later pops ask for twice as many each.  So a message that ends
+ * the connection whenever it is sent (a client-output-buffer-limit, a firewall) becomes a
+ * dead letter.
  */
-#include "queue/leased_private.h"
+#include "queue/leased.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/backoff.h"
+#include "policy/rate.h"
 
-/* Of a pop.  renew_all.lua renews as many for a pop whose reply has not come. */
-#define MESSAGES_MAX	200
+#define REPLY_BYTES	(1024 * 1024)	/* of payload in a pop's reply; one message may be larger */
+#define PAGE		500		/* deliveries that one call of reclaim looks at */
+#define SLACK		1.0		/* seconds: clocks drift */
+#define AFTER_DEADLINE	(100 * MSEC)
+#define POP_MOST	200		/* messages; renew.lua renews as many of a late pop */
+#define RATE_PAUSE	(10 * MSEC)	/* within RATE_SLACK: the rate stays the same */
+#define RATE_LONGEST	MINUTE		/* then pop again: the rate may have changed */
+#define LOSSES_MAX	2		/* more lost replies in a row are the fault of a message */
+
+static void	leased_reclaim(void *);
+
+/* A pop on its way, or one of unknown outcome. */
+struct pop_call {
+	TAILQ_ENTRY(pop_call)	 entry;		/* if its outcome is unknown */
+	uint64_t		 number;
+	usec_t			 sent;		/* mono */
+	double			 since;		/* Redis seconds: it ran later; 0: unknown */
+	usec_t			 deadline;	/* mono: it does nothing later; 0: it has ended */
+	bool			 crash;		/* its loss is its message's fault */
+	bool			 asked;		/* reclaim is on its way */
+	bool			 once;		/* reclaim has gone through all pages */
+	bool			 ran;		/* messages that it took were seen */
+	char			 from[40];	/* next page; "": the first */
+	int64_t			 offset;
+};
+
+static void
+leased_add_pop_name(const struct leased *a, const struct pop_call *pop, struct words *w)
+{
+	words_fmt(w, "%s.%" PRIu64, a->env->instance, pop->number);
+}
+
+/* Redis' time at which it cannot have run yet. */
+static double
+pop_from(const struct pop_call *pop)
+{
+	return pop->since > SLACK ? pop->since - SLACK : 0;
+}
+
+bool
+leased_pop_is_late(const struct leased *a)
+{
+	return a->pop != NULL && clock_mono() - a->pop->sent >= leased_renew_interval(a) / 2;
+}
+
+void
+leased_add_late_pop(const struct leased *a, struct words *w)
+{
+	leased_add_pop_name(a, a->pop, w);
+	words_fmt(w, "%.6f", pop_from(a->pop));
+}
+
+/* Replies were lost in a row: pops ask for few messages. */
+static bool
+leased_is_careful(const struct leased *a)
+{
+	return a->pop_most < POP_MOST;
+}
 
 /* Returned by pop.lua.  The messages follow, or of a paused queue the reason. */
 enum {
@@ -26,102 +94,13 @@ static const char leased_pop_form[] = {
 	[POP_TAKEN] = FIELD_INT, [POP_FIELDS] = 0
 };
 
-/* Returned by mine.lua; then messages. */
-enum { MINE_NOW, MINE_FROM, MINE_OFFSET, MINE_TOOK, MINE_FIELDS };
-static const char leased_mine_form[] = {
-	[MINE_NOW] = FIELD_NUMBER, [MINE_FROM] = FIELD_STR, [MINE_OFFSET] = FIELD_INT,
-	[MINE_TOOK] = FIELD_INT, [MINE_FIELDS] = 0
-};
-
-/* Returned by pop.lua and mine.lua for each message. */
+/* Returned by pop.lua for each message. */
 enum {
 	MESSAGE_TAG, MESSAGE_IDLEN, MESSAGE_TOKEN, MESSAGE_ATTEMPTS, MESSAGE_CRASHES,
 	MESSAGE_PAYLOAD, MESSAGE_FIELDS
 };
 
-/* -- large payloads --------------------------------------------------------- */
-
-/* The longest payload that a pop's reply may have. */
-static uint64_t
-leased_inline(const struct leased *a)
-{
-	uint64_t most = a->cfg->message_max;
-
-	return a->env->bulk != NULL && most > LOADER_INLINE ? LOADER_INLINE : most;
-}
-
-/* No payload came: there was no connection, it ended, or Redis gave another answer. */
-static void
-leased_not_loaded(struct leased *a, struct delivery *d, enum conn_answer answer)
-{
-	struct aside aside = loader_failed(a->loader, d, answer != CONN_NOT_SENT && leased_is_up(a),
-	    bulk_cause(a->env->bulk), ledger_patience(a->ledger));
-
-	if (aside.text == NULL)
-		return;
-	if (aside.news)
-		leased_complain(a, LEASED_BODY, NULL);
-	leased_complain(a, LEASED_BODY, aside.text);
-	free(aside.text);
-	leased_wake(a);
-}
-
-static void
-leased_loaded(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
-{
-	struct delivery *d = call->batch.v[0];
-	char *payload;
-	size_t len;
-
-	if (d->state != DELIVERY_LOADING)
-		return;
-	if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK)
-		(void)leased_failed(a, LEASED_BODY, reply);
-	if (answer != CONN_REPLY || reply_str(reply, NULL) == NULL) {
-		leased_not_loaded(a, d, answer);
-		return;
-	}
-	payload = reply_take(reply, &len);
-	if (loader_loaded(a->loader, d, payload, len, reply_free_str))
-		leased_complain(a, LEASED_BODY, NULL);
-	leased_wake(a);
-}
-
-static void
-leased_ask_body(struct leased *a, struct delivery *d)
-{
-	struct call *call = leased_call_new(a, LEASED_BODY, leased_loaded);
-
-	batch_add(&call->batch, d);
-	words_mem(&call->words, d->msg->tag, d->taglen);
-	words_add(&call->words, d->msg->token);
-	leased_send(call);
-}
-
-void
-leased_load(void *arg)
-{
-	struct leased *a = arg;
-	struct delivery *d;
-
-	while ((d = loader_next(a->loader)) != NULL)
-		leased_ask_body(a, d);
-}
-
 /* -- messages in replies ---------------------------------------------------- */
-
-static void
-leased_take_payload(struct message *m, const struct redisReply *body)
-{
-	if (reply_str(body, NULL) != NULL) {
-		m->payload = reply_take(body, &m->len);
-		m->free_payload = reply_free_str;
-	} else {
-		m->len = (size_t)reply_int(body, 0);
-		m->too_large = m->len > m->cfg->message_max;
-	}
-}
 
 /*
  * The token in a reply, without the mark of a cancelled message; NULL: none.  *mark:
@@ -145,12 +124,13 @@ leased_token(const struct redisReply *reply, enum cancel *cancel, const char **m
 	return token;
 }
 
-/* Makes a delivery of the message that begins at element i; NULL: it is no message. */
-static struct delivery *
+/* Makes a delivery of the message that begins at element i. */
+static void
 leased_take(struct leased *a, const struct call *call, const struct redisReply *reply, size_t i)
 {
 	size_t taglen, idlen = (size_t)reply_int_at(reply, i + MESSAGE_IDLEN);
 	const char *tag = reply_str(reply_at(reply, i + MESSAGE_TAG), &taglen);
+	const struct redisReply *body = reply_at(reply, i + MESSAGE_PAYLOAD);
 	enum cancel cancel;
 	const char *mark, *token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel, &mark);
 	struct message *m;
@@ -158,7 +138,7 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 
 	/* The token was not written by our scripts: ignore the entry. */
 	if (tag == NULL || token == NULL || !message_id_ok(token, strlen(token)))
-		return NULL;
+		return;
 	m = message_new(a->config, a->cfg);
 	m->tag = xmalloc(taglen + 1);
 	memcpy(m->tag, tag, taglen);
@@ -174,13 +154,17 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 	m->attempts = (unsigned)reply_int_at(reply, i + MESSAGE_ATTEMPTS);
 	m->crashes = (unsigned)reply_int_at(reply, i + MESSAGE_CRASHES);
 	m->delivered = clock_mono();
-	leased_take_payload(m, reply_at(reply, i + MESSAGE_PAYLOAD));
-	d = ledger_add(a->ledger, m, taglen, idlen, call->request.sent_at);
-	if (m->payload == NULL && !m->too_large) {
-		loader_add(a->loader, d);
-		leased_ask_body(a, d);
+	if (reply_str(body, NULL) != NULL) {
+		m->payload = reply_take(body, &m->len);
+	} else {
+		m->len = (size_t)reply_int(body, 0);
+		m->too_large = m->len > m->cfg->message_max;
 	}
-	return d;
+	d = delivery_add(a, m, taglen, call->request.sent_at);
+	d->unproven = clock_boot() - m->ours_at >= m->cfg->lease / 3;
+	/* Since the pop was sent, a reload has raised the limit that kept the payload back. */
+	if (m->payload == NULL && !m->too_large && m->crashes <= (unsigned)m->cfg->max_crashes)
+		delivery_done_unrun(a, d, VERDICT_RETURN);
 }
 
 /* -- the fetch -------------------------------------------------------------- */
@@ -190,7 +174,7 @@ leased_finish_fetch(struct leased *a, enum fetch_status status, const char *caus
 {
 	struct fetched f = {
 		.got = a->got, .status = status, .cause = cause,
-		.more = watcher_will_fetch(a->watcher),
+		.more = a->wanted && a->work,
 	};
 
 	a->asked = 0;
@@ -206,6 +190,18 @@ leased_weight(const struct leased *a, const struct message *m)
 	return config_has_batches(a->cfg) && message_has_failed(m) ? (unsigned)a->cfg->batch : 1;
 }
 
+struct delivery *
+leased_fetched(const struct leased *a)
+{
+	struct delivery *d;
+
+	TAILQ_FOREACH(d, &a->list[DELIVERY_FETCHED], entry) {
+		if (!d->unproven && message_is_sure(d->msg))
+			return d;
+	}
+	return NULL;
+}
+
 /* Hands out at least one message: one that is too large for the room would wait for ever. */
 static void
 leased_hand_out(struct leased *a)
@@ -213,144 +209,174 @@ leased_hand_out(struct leased *a)
 	unsigned used = 0;
 	struct delivery *d;
 
-	while (!a->deferred && a->got < a->asked && (d = ledger_found(a->ledger)) != NULL) {
+	while (!a->deferred && a->got < a->asked && (d = leased_fetched(a)) != NULL) {
 		used += leased_weight(a, d->msg);
 		if (used > a->asked && a->got > 0)
 			break;
-		ledger_move(a->ledger, d, DELIVERY_IN_HAND);
+		delivery_move(a, d, DELIVERY_RUNNING);
 		a->got++;
 		a->queue.events->deliver(d->msg, a->queue.arg);
 	}
-	if (ledger_is_unsure(a->ledger))
+
+	/* The first one waits for a renewal that was not sent yet. */
+	d = TAILQ_FIRST(&a->list[DELIVERY_FETCHED]);
+	if (d != NULL && d != leased_fetched(a) && d->calls == 0)
 		leased_renew_all(a);
 }
 
-/* The fleet's limit that has held messages back; NULL: none. */
-static const char *
-leased_saw_limit(struct watcher_popped *p, const struct redisReply *limited)
-{
-	const char *text = reply_str(limited, NULL);
-
-	if (text == NULL || text[0] == '\0' || (!p->waiting && !p->due))
-		return NULL;
-	p->full = strcmp(text, "fleet") == 0;
-	if (p->full)
-		return "fleet";
-	p->rate_wait = leased_usec(reply_double(limited, 0)) + MSEC;
-	return "rate";
-}
-
 /*
- * Tells the watcher what the reply says about further messages.  Returns the limit that
- * cut the pop short, or NULL.
+ * What the reply says about further messages.  Returns the limit that cut the pop short, or
+ * NULL.
  */
 static const char *
 leased_popped_state(struct leased *a, const struct redisReply *reply, const char *status)
 {
 	double now = leased_saw_now(a, reply_at(reply, POP_NOW));
-	struct watcher_popped p = {
-		.waiting = reply_int_at(reply, POP_WAITING) > 0,
-		.due = watcher_saw_retry(a->watcher,
-		    leased_until(reply_at(reply, POP_DUE), now), true),
-		.late = strcmp(status, "late") == 0,
-		.paused = strcmp(status, "paused") == 0,
-	};
+	bool late = strcmp(status, "late") == 0, paused = strcmp(status, "paused") == 0;
+	bool waiting = reply_int_at(reply, POP_WAITING) > 0, full = false;
+	bool due = leased_saw_retry(a, leased_until(reply_at(reply, POP_DUE), now), true);
+	bool any = !paused && reply_len(reply) >= POP_FIELDS + MESSAGE_FIELDS;
+	const char *limited = reply_str_at(reply, POP_LIMITED);
 	struct tick_report report = {
 		.dropped = (unsigned)reply_int_at(reply, POP_DROPPED)
 	};
-	const char *limited = leased_saw_limit(&p, reply_at(reply, POP_LIMITED));
-	bool changed;
+	usec_t wait;
 
 	leased_saw_list(a, reply_at(reply, POP_TAKEN), reply_at(reply, POP_WAITING));
-	p.any = !p.paused && reply_len(reply) >= POP_FIELDS + MESSAGE_FIELDS;
-	changed = watcher_popped(a->watcher, &p);
+	/* A limit of the fleet counts only if it has held messages back. */
+	if (limited[0] == '\0' || (!waiting && !due)) {
+		limited = NULL;
+	} else if (strcmp(limited, "fleet") == 0) {
+		full = true;
+	} else {
+		wait = leased_usec(reply_double_at(reply, POP_LIMITED)) + MSEC;
+		if (wait < RATE_PAUSE)
+			wait = RATE_PAUSE;
+		timer_set(&a->rate, wait < RATE_LONGEST ? wait : RATE_LONGEST);
+		limited = "rate";
+	}
+	a->empty = !any && !waiting && !due;
+	a->work = late || ((waiting || due) && limited == NULL && !paused);
+	/* The changes that did not count meanwhile have disarmed their keys. */
+	if (a->full != full)
+		leased_disarm(a);
+	a->full = full;
+	if (any)
+		a->misses = 0;
+	leased_count_miss(a, !any && (!waiting || limited != NULL));
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
-	if (changed)
-		a->queue.events->paused(p.paused,
-		    p.paused ? reply_str_at(reply, POP_FIELDS) : NULL, a->queue.arg);
+	if (!late)
+		leased_set_paused(a, paused, paused ? reply_str_at(reply, POP_FIELDS) : NULL);
 	return limited;
 }
 
-/* The refused pop may have taken messages: asks mine, as after a lost reply. */
+/* The pop has ended.  doubted: it may have taken messages. */
+static void
+leased_end_pop(struct leased *a, bool doubted)
+{
+	if (doubted)
+		TAILQ_INSERT_TAIL(&a->doubted, a->pop, entry);
+	else
+		free(a->pop);
+	a->pop = NULL;
+}
+
+static void
+leased_pop_lost(struct leased *a, bool sent)
+{
+	if (sent) {
+		a->pop->crash = a->pop_losses >= LOSSES_MAX;
+		if (++a->pop_losses >= LOSSES_MAX)
+			a->pop_most = 1;
+	}
+	leased_end_pop(a, sent);
+	if (leased_is_careful(a))
+		leased_complain(a, LEASED_POP, "replies are lost again and again, so it "
+		    "takes one message at a time; is the server's client-output-buffer-"
+		    "limit for class normal below the size of a message?");
+	leased_saw_work(a);
+	leased_finish_fetch(a, FETCH_DOWN, NULL);
+}
+
+/* Redis has answered, so the pop cannot run later; but it may have taken messages. */
 static void
 leased_pop_refused(struct leased *a, const struct redisReply *reply)
 {
 	enum reply_error e = reply_error(reply);
 	char text[REPLY_CAUSE];
 
+	a->pop->deadline = 0;
+	/* These errors come before the script's first write. */
+	leased_end_pop(a, e != REPLY_NOSCRIPT && e != REPLY_TRANSIENT && e != REPLY_ELSEWHERE &&
+	    e != REPLY_REFUSED);
 	if (e == REPLY_ELSEWHERE) {
-		pops_refused(a->pops, e, NULL);
 		(void)leased_failed(a, LEASED_POP, reply);
 		leased_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
-	pops_refused(a->pops, e, reply_cause(reply, text, sizeof(text)));
-	watcher_pop_refused(a->watcher);
-	leased_ask(a);
-	leased_finish_fetch(a, FETCH_ERROR, pops_error(a->pops));
-}
-
-static void
-leased_pop_answered(struct leased *a, struct call *call, const struct redisReply *reply)
-{
-	const char *status, *limited;
-	size_t i;
-
-	if (!reply_has(reply, leased_pop_form)) {
-		leased_pop_refused(a, reply);
-		return;
-	}
-	status = reply_str_at(reply, POP_STATUS);
-	if (strcmp(status, "paused") == 0) {
-		pops_replied(a->pops, false);
-		(void)leased_popped_state(a, reply, status);
-		leased_finish_fetch(a, FETCH_PAUSED, NULL);
-		return;
-	}
-	for (i = POP_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS)
-		(void)leased_take(a, call, reply, i);
-	pops_replied(a->pops, i > POP_FIELDS);
-	limited = leased_popped_state(a, reply, status);
-	if (!a->closing)
-		leased_hand_out(a);
-	leased_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
+	xreplace(&a->pop_error, reply_cause(reply, text, sizeof(text)));
+	leased_watch_pop_refused(a);
+	leased_reclaim(a);
+	leased_finish_fetch(a, FETCH_ERROR, a->pop_error);
 }
 
 static void
 leased_popped(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	if (answer == CONN_REPLY) {
-		leased_pop_answered(a, call, reply);
+	const char *status, *limited;
+	size_t i;
+
+	if (answer != CONN_REPLY) {
+		leased_pop_lost(a, answer == CONN_LOST);
 		return;
 	}
-	pops_ended(a->pops, answer == CONN_LOST);
-	watcher_saw_work(a->watcher);
-	leased_finish_fetch(a, FETCH_DOWN, NULL);
+	if (!reply_has(reply, leased_pop_form)) {
+		leased_pop_refused(a, reply);
+		return;
+	}
+	leased_end_pop(a, false);
+	a->pop_losses = 0;
+	a->pop_most = 2 * a->pop_most < POP_MOST ? 2 * a->pop_most : POP_MOST;
+	xreplace(&a->pop_error, NULL);
+	status = reply_str_at(reply, POP_STATUS);
+	if (strcmp(status, "paused") == 0) {
+		(void)leased_popped_state(a, reply, status);
+		leased_finish_fetch(a, FETCH_PAUSED, NULL);
+		return;
+	}
+	for (i = POP_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS)
+		leased_take(a, call, reply, i);
+	if (!leased_is_careful(a))
+		leased_complain(a, LEASED_POP, NULL);
+	limited = leased_popped_state(a, reply, status);
+	if (!a->closing)
+		leased_hand_out(a);
+	leased_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
 }
+
+/* -- the fetch: may it, and what does the pop say ------------------------------ */
 
 /* The slots that a fetch may fill.  No limit unless Redis has refused a result. */
 static unsigned
 leased_free_slots(const struct leased *a)
 {
-	unsigned most = config_most(a->cfg);
-	const struct ledger_tally *t = ledger_tally(a->ledger);
-	unsigned used = t->count[DELIVERY_LOADING] + t->count[DELIVERY_IN_HAND] + t->refused;
+	unsigned most = config_most(a->cfg), used = a->count[DELIVERY_RUNNING] + a->refused;
 
-	if (t->refused == 0)
+	if (a->refused == 0)
 		return UINT_MAX;
 	return used < most ? most - used : 0;
 }
 
 /*
- * Messages and results have reached their limit of bytes: only FOUND messages are
+ * Messages and results have reached their limit of bytes: only FETCHED messages are
  * handed out.
  */
 static bool
 leased_is_heavy(const struct leased *a)
 {
-	return ledger_tally(a->ledger)->bytes >= config_bytes_max(a->config, a->cfg);
+	return a->bytes >= config_bytes_max(a->config, a->cfg);
 }
 
 bool
@@ -360,40 +386,14 @@ leased_may_fetch(const struct leased *a, bool found)
 	    leased_free_slots(a) > 0 && (found || !leased_is_heavy(a));
 }
 
-/* A probe is one message, and runs alone, so it needs no room for a batch. */
-static void
-leased_pop(struct leased *a, unsigned room)
-{
-	struct call *call = leased_call_new(a, LEASED_POP, leased_popped);
-	bool batches = config_has_batches(a->cfg) && a->fetch_turn == TURN_SHARE;
-	const struct pop_terms terms = {
-		.n = room < MESSAGES_MAX ? room : MESSAGES_MAX, .turn = a->fetch_turn,
-		.batch = batches ? (unsigned)a->cfg->batch : 0, .room = room,
-		.inline_max = leased_inline(a),
-		.fleet_concurrency = a->cfg->fleet_concurrency, .gap = a->gap,
-		.timeout = a->env->redis->timeout,
-		.redis_now = conn_redis_time(a->env->conn),
-	};
-
-	ledger_expect(a->ledger);
-	pops_begin(a->pops, &terms, &call->words);
-	leased_words(call);
-	leased_send(call);
-}
-
 /* The room that messages take which are popped, but cannot be handed out yet. */
 static unsigned
 leased_unready(const struct leased *a)
 {
-	const struct ledger_tally *t = ledger_tally(a->ledger);
 	unsigned weight = 0;
 	const struct delivery *d;
 
-	if (!config_has_batches(a->cfg))
-		return t->count[DELIVERY_LOADING] + t->count[DELIVERY_FOUND];
-	for (d = ledger_first(a->ledger, DELIVERY_LOADING); d != NULL; d = ledger_next(d))
-		weight += leased_weight(a, d->msg);
-	for (d = ledger_first(a->ledger, DELIVERY_FOUND); d != NULL; d = ledger_next(d))
+	TAILQ_FOREACH(d, &a->list[DELIVERY_FETCHED], entry)
 		weight += leased_weight(a, d->msg);
 	return weight;
 }
@@ -407,116 +407,231 @@ leased_held(const struct queue *q)
 	return leased_is_up(a) ? leased_unready(a) : 0;
 }
 
-/* A fetch counts messages that are not ready yet against its limit. */
-static bool
-leased_has_no_room(struct leased *a)
+/*
+ * The script's word for the turn of a pop with this room.  Pops alternate between retries
+ * and new messages.  A pop without room for a message that has failed before does not
+ * count; otherwise retries could always come second.
+ */
+static const char *
+leased_pop_turn(struct leased *a, unsigned room, unsigned batch)
 {
-	bool no_room = a->asked <= leased_unready(a);
+	static const char *const words[] = {
+		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
+		[TURN_LONGEST] = "retry",
+	};
 
-	a->no_room_at = ledger_tally(a->ledger)->departures;
-	watcher_set_no_room(a->watcher, no_room);
-	return no_room;
+	if (a->fetch_turn != TURN_SHARE)
+		return words[a->fetch_turn];
+	/* What was reclaimed comes first, to find the message that ends the connection. */
+	if (a->due_first > 0 || leased_is_careful(a)) {
+		a->due_first -= room < a->due_first ? room : a->due_first;
+		return "due";
+	}
+	if (batch == 0 || room >= batch)
+		a->new_first = !a->new_first;
+	return a->new_first ? "retry" : "new";
 }
 
-/* Ends the fetch: no pop can be sent now. */
+/* room: messages that the free runs can take. */
 static void
-leased_cannot_pop(struct leased *a)
+leased_pop(struct leased *a, unsigned room)
 {
-	if (!leased_is_up(a) || pops_error(a->pops) == NULL) {
-		watcher_saw_work(a->watcher);
-		leased_finish_fetch(a, FETCH_DOWN, NULL);
-		return;
-	}
-	watcher_poll(a->watcher);
-	leased_finish_fetch(a, FETCH_ERROR, pops_error(a->pops));
+	/* One counter for the process: no token may repeat, even if a queue is opened again. */
+	static uint64_t number;
+	/* A probe is one message, and runs alone, so it needs no room for a batch. */
+	bool batches = config_has_batches(a->cfg) && a->fetch_turn == TURN_SHARE;
+	/* The room that a message takes which has failed before; 0: no batches. */
+	unsigned batch = batches ? (unsigned)a->cfg->batch : 0;
+	usec_t timeout = a->env->redis->timeout, now = clock_mono();
+	struct call *call = leased_call_new(a, LEASED_POP, leased_popped);
+	struct words *w = &call->words;
+	struct pop_call *pop = a->pop = NEW(struct pop_call, .number = ++number, .sent = now,
+	    .since = conn_redis_time(a->env->conn), .deadline = now + timeout);
+	const char *turn = leased_pop_turn(a, room, batch);
+
+	words_fmt(w, "%u", room < a->pop_most ? room : a->pop_most);
+	words_fmt(w, "%d", REPLY_BYTES);
+	words_fmt(w, "%" PRIu64, a->cfg->message_max);
+	words_fmt(w, "%d", a->cfg->max_crashes);
+	leased_add_pop_name(a, pop, w);
+	words_fmt(w, "%.6f", pop->since > 0 ? pop->since + (double)timeout / (double)SEC : 0);
+	words_fmt(w, "%d", a->cfg->fleet_concurrency);
+	words_fmt(w, "%.9f", a->gap);
+	words_fmt(w, "%.9f", RATE_SLACK);
+	if (batch > 0)
+		words_fmt(w, "%s %u %u", turn, room, batch);
+	else
+		words_add(w, turn);
+	leased_words(call);
+	leased_expect_renewal(a);
+	leased_send(call);
 }
 
 void
 leased_fetch_step(struct leased *a)
 {
-	unsigned n, room = leased_free_slots(a);
+	unsigned unready = 0, slots = leased_free_slots(a);
+	bool no_room = false;
 
-	if (a->asked == 0 || pops_is_sent(a->pops))
+	if (a->asked == 0 || a->pop != NULL)
 		return;
 	if (!a->closing)
 		leased_hand_out(a);
-	if (a->got > 0 || a->closing || leased_has_no_room(a) || leased_is_heavy(a))
+	if (a->got == 0 && !a->closing) {
+		/* Messages that are not ready yet count against the limit of a fetch. */
+		unready = leased_unready(a);
+		a->no_room = no_room = a->asked <= unready;
+		/* No event tells that a fetch would be granted more slots: the timer does. */
+		if (no_room)
+			a->work = true;
+		if (no_room && !timer_is_set(&a->poll))
+			leased_poll(a);
+	}
+	if (a->got > 0 || a->closing || no_room || leased_is_heavy(a)) {
 		leased_finish_fetch(a, FETCH_OK, NULL);
-	else if (!leased_is_up(a) || leased_is_unsure(a))
-		leased_cannot_pop(a);
-	else if (room == 0)
+	} else if (!leased_is_up(a) || (leased_is_unsure(a) && a->pop_error == NULL)) {
+		leased_saw_work(a);
+		leased_finish_fetch(a, FETCH_DOWN, NULL);
+	} else if (leased_is_unsure(a)) {
+		leased_poll(a);
+		leased_finish_fetch(a, FETCH_ERROR, a->pop_error);
+	} else if (slots == 0) {
 		leased_finish_fetch(a, FETCH_LIMITED, "results");
-	else {
-		n = a->asked - leased_unready(a);
-		leased_pop(a, n < room ? n : room);
+	} else {
+		leased_pop(a, a->asked - unready < slots ? a->asked - unready : slots);
 	}
 }
 
 /* -- unknown outcomes ------------------------------------------------------- */
 
-/*
- * After an error of the pop the queue is suspended, with that error as the reason: no
- * second one.
- */
-static void
-leased_mine_refused(struct leased *a, struct pop_call *pop, const struct redisReply *reply)
+bool
+leased_is_unsure(const struct leased *a)
 {
-	if (pops_error(a->pops) == NULL || reply_error(reply) == REPLY_ELSEWHERE)
-		(void)leased_failed(a, LEASED_MINE, reply);
-	pops_mine_refused(a->pops, pop, ledger_patience(a->ledger));
+	const struct pop_call *pop;
+
+	TAILQ_FOREACH(pop, &a->doubted, entry) {
+		if (!pop->once)
+			return true;
+	}
+	return false;
 }
 
+/* Returned by reclaim.lua. */
+enum { RECLAIM_NOW, RECLAIM_N, RECLAIM_FROM, RECLAIM_OFFSET, RECLAIM_FIELDS };
+static const char leased_reclaim_form[] = {
+	[RECLAIM_NOW] = FIELD_NUMBER, [RECLAIM_N] = FIELD_INT, [RECLAIM_FROM] = FIELD_STR,
+	[RECLAIM_OFFSET] = FIELD_INT, [RECLAIM_FIELDS] = 0
+};
+
 static void
-leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer,
+leased_reclaimed(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct mine_page page = { .from = "" };
-	struct delivery *d;
-	enum cancel cancel;
-	const char *token, *mark;
-	size_t i;
+	struct pop_call *pop = call->pop;
 
-	if (answer != CONN_REPLY) {
-		pops_mine_lost(call->pop);
+	pop->asked = false;
+	if (answer != CONN_REPLY || !reply_has(reply, leased_reclaim_form)) {
+		pop->from[0] = '\0';
+		if (answer != CONN_REPLY)
+			return;
+		/* After an error of the pop that is the reason of the suspension: no second one. */
+		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
+			(void)leased_failed(a, LEASED_RECLAIM, reply);
+		timer_set(&a->reclaim, backoff_delay(100 * MSEC, leased_patience(a),
+		    ++a->reclaim_failures, random_unit()));
 		return;
 	}
-	if (!reply_has(reply, leased_mine_form)) {
-		leased_mine_refused(a, call->pop, reply);
-		return;
+	leased_complain(a, LEASED_RECLAIM, NULL);
+	leased_saw_now(a, reply_at(reply, RECLAIM_NOW));
+	a->reclaim_failures = 0;
+	if (reply_int_at(reply, RECLAIM_N) > 0) {
+		leased_saw_work(a);
+		pop->ran = true;
 	}
-	leased_complain(a, LEASED_MINE, NULL);
-	leased_saw_now(a, reply_at(reply, MINE_NOW));
-	for (i = MINE_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS) {
-		token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel, &mark);
-		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
-		    (d = leased_take(a, call, reply, i)) == NULL)
-			continue;
-		/* mine finds messages by tag; they run in the order of the pop */
-		ledger_sort(a->ledger, d);
-		page.found = true;
+	snprintf(pop->from, sizeof(pop->from), "%s", reply_str_at(reply, RECLAIM_FROM));
+	pop->offset = reply_int_at(reply, RECLAIM_OFFSET);
+	if (pop->from[0] == '\0') {
+		/* The last page: done, unless the pop could still run. */
+		xreplace(&a->pop_error, NULL);
+		pop->once = true;
+		if (pop->ran || clock_mono() >= pop->deadline) {
+			TAILQ_REMOVE(&a->doubted, pop, entry);
+			free(pop);
+		}
 	}
-	page.took = reply_int_at(reply, MINE_TOOK) != 0;
-	page.from = reply_str_at(reply, MINE_FROM);
-	page.offset = reply_int_at(reply, MINE_OFFSET);
-	pops_mine_page(a->pops, call->pop, &page);
-	if (page.found)
-		leased_renew_all(a);
-	leased_ask(a);
+	leased_reclaim(a);
 	leased_wake(a);
 }
 
-void
-leased_ask(void *arg)
+static void
+leased_reclaim_one(struct leased *a, struct pop_call *pop)
+{
+	struct call *call = leased_call_new(a, LEASED_RECLAIM, leased_reclaimed);
+	bool first = pop->from[0] == '\0';
+
+	call->pop = pop;
+	pop->asked = true;
+	leased_add_pop_name(a, pop, &call->words);
+	if (first)
+		words_fmt(&call->words, "%.6f", pop_from(pop));
+	else
+		words_add(&call->words, pop->from);
+	words_fmt(&call->words, "%" PRId64, first ? 0 : pop->offset);
+	words_add(&call->words, pop->crash ? "1" : "0");
+	words_fmt(&call->words, "%d", PAGE);
+	leased_send(call);
+}
+
+/* Makes due what pops of unknown outcome took. */
+static void
+leased_reclaim(void *arg)
 {
 	struct leased *a = arg;
-	struct call *call;
+	usec_t now = clock_mono(), left;
 	struct pop_call *pop;
 
-	while (leased_is_up(a) && (pop = pops_to_ask(a->pops)) != NULL) {
-		call = leased_call_new(a, LEASED_MINE, leased_mine_replied);
-		call->pop = pop;
-		pops_add_question(a->pops, pop, leased_inline(a), &call->words);
-		leased_words(call);
-		leased_send(call);
+	if (!leased_is_up(a))
+		return;
+	TAILQ_FOREACH(pop, &a->doubted, entry) {
+		left = pop->once ? pop->deadline + AFTER_DEADLINE - now : 0;
+		if (pop->asked)
+			continue;
+		if (left <= 0)
+			leased_reclaim_one(a, pop);
+		else if (!timer_is_set(&a->reclaim) || timer_left(&a->reclaim) > left)
+			timer_set(&a->reclaim, left);
 	}
+}
+
+/* Each reclaim begins anew with its first page. */
+void
+leased_reclaim_anew(struct leased *a)
+{
+	struct pop_call *pop;
+
+	a->reclaim_failures = 0;
+	TAILQ_FOREACH(pop, &a->doubted, entry)
+		pop->from[0] = '\0';
+	leased_reclaim(a);
+}
+
+void
+leased_fetch_init(struct leased *a)
+{
+	TAILQ_INIT(&a->doubted);
+	timer_init(&a->reclaim, a->env->loop, leased_reclaim, a);
+	a->due_first = (unsigned)config_most(a->cfg);
+	a->pop_most = POP_MOST;
+}
+
+void
+leased_fetch_free(struct leased *a)
+{
+	struct pop_call *pop;
+
+	while ((pop = TAILQ_TAKE(&a->doubted, entry)) != NULL)
+		free(pop);
+	free(a->pop);
+	free(a->pop_error);
+	timer_stop(&a->reclaim);
 }

@@ -1,41 +1,312 @@
 /*
- * The calls of the settler: words and replies of the settle and rescue scripts.
+ * Results: which go into one call of the script settle, and what its answers mean.
+ *
+ * Batches: the results of one turn go into one call.  While handlers are quick, a
+ * result also waits for others, for BATCH_TIME at most.  It waits only while the engine
+ * has more than twice as many messages as results are kept.  ready() waits with it, so
+ * that one pop fills all the slots that became free.  Two scripts for three messages,
+ * instead of two for each message, halve the cost of a message in Redis.
+ *
+ * Unknown outcomes: a result whose answer was lost, or was an error, may have acted.
+ * If the next answer is "held", "gone" or "taken", it has acted, or the message was
+ * settled elsewhere.  Both count as success.  So does a message that Redis has forgotten
+ * since.  Any other result with such an answer is stale: nothing of it is written.
+ *
+ * Hand-over: acks with pushes have calls of their own.  Their script pushes and acks,
+ * or does neither, so an error means that nothing has happened.  One call pushes to one
+ * set of queues, since an ACL that denies one of them refuses the whole call.  Results
+ * that take more memory than they free have calls of their own: at maxmemory Redis
+ * refuses them, and the others drain it.
+ *
+ * Refusals: a result that Redis refuses keeps its slot, so pops ask for fewer messages
+ * meanwhile.  It backs off by itself and delays no other result.  If Redis refuses a
+ * whole call, no single result is at fault, since the script answers for each one; but a
+ * hand-over may be, since it pushes elsewhere.  While Redis accepts nothing, the queue
+ * tries one such call at a time.  A result that was never refused is sent at once.
  */
-#include "queue/leased_private.h"
+#include "queue/leased.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -- what the scripts are told ---------------------------------------------- */
+#include "base/backoff.h"
 
-static const char *
-leased_op_name(enum verdict_op op)
+#define BATCH_TIME	MSEC
+#define BATCH_ENOUGH	16		/* a larger batch saves little */
+#define PACE_MAX	(10 * MSEC)
+#define CALL_MAX	64		/* results */
+#define CALL_BYTES	(1024 * 1024)	/* of their tags, answers, error texts and pushes */
+#define CALL_PUSHES	1000		/* more only if one result has more */
+
+/* -- results come ------------------------------------------------------------- */
+
+void
+leased_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
+    struct result *result)
 {
-	static const char *const names[] = {
-		[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
-		[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
-		[VERDICT_DROP] = "ack",
-	};
+	struct leased *a = (struct leased *)q;
+	usec_t now = clock_mono(), since = now - a->result_at;
 
-	return names[op];
+	if (since > PACE_MAX)
+		since = PACE_MAX;
+	a->pace += (since - a->pace) / 8;
+	a->result_at = now;
+	a->no_room = false;
+	delivery_done(a, msg->queue_data, verdict, result);
 }
 
 static void
-leased_add_status(struct words *w, const struct result *r)
+leased_end(struct leased *a, struct delivery *d, enum settled how)
 {
+	if (d->from_engine)
+		a->queue.events->settled(d->msg, &d->verdict, &d->result, how, a->queue.arg);
+	delivery_move(a, d, DELIVERY_GONE);
+}
+
+/*
+ * rqd writes nothing for a stale result.  But if a foreign consumer took the message, the
+ * script must remove the rest of the delivery.
+ */
+void
+leased_put_away(struct leased *a)
+{
+	struct delivery *d, *next;
+
+	TAILQ_FOREACH_SAFE(d, &a->list[DELIVERY_DONE], entry, next) {
+		if (d->verdict.op == VERDICT_STALE && !(d->taken && leased_is_up(a)))
+			leased_end(a, d, SETTLED_STALE);
+	}
+}
+
+/* Waiting helps only quick handlers: at least two results must be expected in the time. */
+bool
+leased_results_wait(struct leased *a)
+{
+	unsigned kept = a->count[DELIVERY_DONE];
+
+	if (a->closing || !leased_is_up(a) || kept == 0 || kept >= BATCH_ENOUGH ||
+	    2 * kept >= a->count[DELIVERY_RUNNING] || a->pace > BATCH_TIME / 2) {
+		timer_stop(&a->batch_timer);
+		return false;
+	}
+	if (!timer_is_set(&a->batch_timer))
+		timer_set(&a->batch_timer, BATCH_TIME);
+	return true;
+}
+
+/* If only one result came, only one slot is quick: the next result of it must not wait. */
+static void
+leased_batch_due(void *arg)
+{
+	struct leased *a = arg;
+
+	if (a->count[DELIVERY_DONE] == 1)
+		a->pace = PACE_MAX;
+	leased_flush(a);
+	leased_wake(a);
+}
+
+/* Redis has refused the hand-over: drops the pushes, and ends the delivery by this verdict. */
+static void
+leased_end_hand_over(struct leased *a, struct delivery *d, const struct verdict *verdict)
+{
+	pushes_free(d->result.pushes);
+	d->result.pushes = NULL;
+	d->verdict = *verdict;
+	d->refusals = 0;
+	d->alone = false;
+	delivery_move(a, d, DELIVERY_DONE);
+}
+
+void
+leased_cancel_hand_over(struct leased *a, struct delivery *d)
+{
+	const struct result stopped = { .end = END_NOT_RUN, .stop = STOP_CANCEL };
+	const struct verdict v = outcome_decide(d->msg, &stopped, false, 0);
+
+	leased_end_hand_over(a, d, &v);
+}
+
+/* -- answers ------------------------------------------------------------------ */
+
+/*
+ * Wakes the target queues that are this daemon's, so that they need not wait for Redis
+ * to report the push.
+ */
+static void
+leased_report_pushed(const struct leased *a, const struct delivery *d)
+{
+	const char *key;
+
+	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
+		key = pushes_target(d->result.pushes, i)->key;
+		watch_note_change(a->env->watch, key, strlen(key));
+	}
+}
+
+static usec_t
+leased_delay(const struct leased *a, enum reply_error e, unsigned failures)
+{
+	bool soon = e == REPLY_TRANSIENT || e == REPLY_REFUSED;
+
+	return backoff_delay(soon ? 100 * MSEC : SEC, leased_patience(a), failures, random_unit());
+}
+
+/*
+ * While the queue closes, nobody would try a refused hand-over again.  Nothing has
+ * happened, so the message is returned, uncounted.  Otherwise its lease would expire,
+ * and count as a crash.
+ */
+static bool
+leased_returns(struct leased *a, struct delivery *d)
+{
+	const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+
+	if (!a->closing || !delivery_hands_over(d))
+		return false;
+	leased_end_hand_over(a, d, &back);
+	return true;
+}
+
+static void
+leased_put_off(struct leased *a, struct delivery *d, enum reply_error e, usec_t due)
+{
+	if (!delivery_hands_over(d) && e != REPLY_TRANSIENT && e != REPLY_REFUSED)
+		d->doubted = true;
+	d->due = due;
+	timer_stop(&a->again);
+	delivery_move(a, d, DELIVERY_REFUSED);
+}
+
+/* Redis has refused this result: it waits by itself. */
+static void
+leased_refuse(struct leased *a, struct delivery *d, enum reply_error e)
+{
+	if (!leased_returns(a, d))
+		leased_put_off(a, d, e, clock_mono() + leased_delay(a, e, ++d->refusals));
+}
+
+/* Redis has refused a whole call. */
+static void
+leased_refuse_all(struct leased *a, const struct call *call, enum reply_error e)
+{
+	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
+	usec_t now = clock_mono();
+
+	if (!passes && delivery_hands_over(call->v[0])) {
+		/* A target refuses: tries each result alone, so that it delays no other. */
+		for (size_t i = 0; i < call->n; i++) {
+			call->v[i]->alone = true;
+			leased_refuse(a, call->v[i], e);
+		}
+		return;
+	}
+	timer_set(&a->hold, leased_delay(a, e, ++a->failures));
+	for (size_t i = 0; i < call->n; i++) {
+		if (e != REPLY_REFUSED || !leased_returns(a, call->v[i]))
+			leased_put_off(a, call->v[i], e, now);
+	}
+}
+
+/* Takes the answer to one result: returns false if it is an error. */
+static bool
+leased_answered_one(struct leased *a, struct delivery *d, const char *text)
+{
+	const char *by;
+
+	if (d->verdict.op == VERDICT_STALE) {
+		leased_end(a, d, SETTLED_STALE);
+	} else if (strcmp(text, "ok") == 0) {
+		leased_end(a, d, SETTLED_OK);
+	} else if (strncmp(text, "cancelled", 9) == 0) {
+		/* "cancelled" or "cancelled dead", perhaps followed by " by WHO" */
+		d->verdict = (struct verdict){ .reason = REASON_CANCELLED,
+		    .op = strncmp(text, "cancelled dead", 14) == 0 ? VERDICT_DEAD : VERDICT_DROP };
+		if ((by = strstr(text, " by ")) != NULL)
+			xreplace(&d->msg->cancelled_by, by + 4);
+		leased_end(a, d, SETTLED_OK);
+	} else if (strcmp(text, "held") == 0 || strcmp(text, "gone") == 0 ||
+	    strcmp(text, "taken") == 0) {
+		leased_end(a, d, d->doubted ? SETTLED_OK : SETTLED_STALE);
+	} else if (strcmp(text, "again") == 0) {
+		delivery_move(a, d, DELIVERY_DONE);
+	} else if (strncmp(text, "deferred", 8) == 0) {
+		leased_complain(a, LEASED_SETTLE, text);
+		leased_end(a, d, SETTLED_DEFERRED);
+	} else {
+		leased_complain(a, LEASED_SETTLE,
+		    strncmp(text, "error ", 6) == 0 ? text + 6 : text);
+		leased_refuse(a, d, REPLY_OTHER);
+		return false;
+	}
+	a->failures = 0;
+	timer_stop(&a->hold);
+	timer_stop(&a->again);
+	return true;
+}
+
+/* Returned by settle.lua; one answer for each result follows. */
+enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIELDS };
+
+static void
+leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	bool complained = a->complained[LEASED_SETTLE], good = false;
+	const char *text;
+	usec_t due_in;
+	double now;
+
+	if (call->retry)
+		a->retrying = false;
+	if (answer != CONN_REPLY) {
+		for (size_t i = 0; i < call->n; i++) {
+			call->v[i]->doubted |= answer == CONN_LOST;
+			delivery_move(a, call->v[i], DELIVERY_DONE);
+		}
+		return;
+	}
+	if (reply_len(reply) != call->n + SETTLE_FIELDS) {
+		leased_refuse_all(a, call, leased_failed(a, LEASED_SETTLE, reply));
+		return;
+	}
+	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
+	due_in = leased_until(reply_at(reply, SETTLE_DUE), now);
+	if (leased_saw_retry(a, due_in, true))
+		leased_saw_work(a);
+	for (size_t i = 0; i < call->n; i++) {
+		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
+		if (delivery_hands_over(call->v[i]))
+			leased_report_pushed(a, call->v[i]);
+		if (leased_answered_one(a, call->v[i], text != NULL ? text : "error"))
+			good |= text != NULL && strcmp(text, "ok") == 0;
+	}
+	if (complained && good && a->refused == 0)
+		leased_complain(a, LEASED_SETTLE, NULL);
+}
+
+/* -- calls: their words --------------------------------------------------------- */
+
+static const char *const leased_op_names[] = {
+	[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
+	[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
+	[VERDICT_DROP] = "ack",
+};
+
+/* Adds the words of a dead letter, besides the message. */
+static void
+leased_add_letter(struct words *w, const struct delivery *d)
+{
+	const struct result *r = &d->result;
 	char name[UTIL_SIGNAL_MAX];
 
+	words_add(w, reason_name(d->verdict.reason));
 	if (r->end == END_EXIT)
 		words_fmt(w, "%d", r->status);
 	else if (r->end == END_SIGNAL)
 		words_fmt(w, "%s", util_signal(r->signo, name));
 	else
 		words_add(w, "");
-}
-
-static void
-leased_add_error(struct words *w, const struct result *r)
-{
 	if (r->error_tail != NULL && r->error_len > 0)
 		words_mem(w, r->error_tail, r->error_len);
 	else if (r->answer != NULL && !result_has_words(r))
@@ -44,43 +315,8 @@ leased_add_error(struct words *w, const struct result *r)
 		words_fmt(w, "%s", strerror(r->error));
 	else
 		words_add(w, "");
-}
-
-/* Adds the words of a dead letter, besides the message. */
-static void
-leased_add_letter(struct words *w, const struct delivery *d)
-{
-	const struct result *r = &d->result;
-
-	words_add(w, reason_name(d->verdict.reason));
-	leased_add_status(w, r);
-	leased_add_error(w, r);
 	words_add(w, result_has_words(r) ? r->answer : "");
 }
-
-static bool
-leased_is_later(const struct verdict *v)
-{
-	return v->op == VERDICT_RETRY || v->op == VERDICT_DEFER;
-}
-
-static void
-leased_add_result(struct words *w, const struct delivery *d)
-{
-	const struct verdict *v = &d->verdict;
-
-	words_add(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : leased_op_name(v->op));
-	words_mem(w, d->msg->tag, d->taglen);
-	words_add(w, d->msg->token);
-	if (leased_is_later(v))
-		words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
-	if (v->op != VERDICT_DEAD)
-		return;
-	words_add(w, v->failed ? "1" : "0");
-	leased_add_letter(w, d);
-}
-
-/* -- what is handed over ------------------------------------------------------ */
 
 /* The keys of queues that one call pushes to, each once; borrowed. */
 struct leased_targets {
@@ -102,15 +338,15 @@ leased_target_number(struct leased_targets *t, const char *key)
 
 /* Adds the targets' keys to those of a call, which must have no other words yet. */
 static void
-leased_add_targets(const struct delivery_batch *b, struct leased_targets *t, struct words *w)
+leased_add_targets(struct call *call, struct leased_targets *t)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		for (size_t k = 0; k < pushes_targets(b->v[i]->result.pushes); k++)
+	for (size_t i = 0; i < call->n; i++) {
+		for (size_t k = 0; k < pushes_targets(call->v[i]->result.pushes); k++)
 			(void)leased_target_number(t,
-			    pushes_target(b->v[i]->result.pushes, k)->key);
+			    pushes_target(call->v[i]->result.pushes, k)->key);
 	}
 	for (size_t i = 0; i < t->n; i++)
-		words_key(w, t->keys[i], strlen(t->keys[i]));
+		words_key(&call->words, t->keys[i], strlen(t->keys[i]));
 }
 
 /* N, then N times TARGET COUNT MESSAGE ... */
@@ -132,309 +368,193 @@ leased_add_pushes(const struct pushes *p, struct leased_targets *t, struct words
 	}
 }
 
-/*
- * Wakes the target queues that are this daemon's, so that they need not wait for Redis
- * to report the push.
- */
-static void
-leased_report_pushed(const struct leased *a, const struct delivery *d)
+/* Whether these messages take more memory of Redis than the ack frees. */
+static bool
+delivery_grows(const struct delivery *d)
 {
-	const char *key;
-
-	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
-		key = pushes_target(d->result.pushes, i)->key;
-		watch_note_change(a->env->watch, key, strlen(key));
-	}
+	return pushes_memory(d->result.pushes) > d->msg->len + PUSHES_EACH;
 }
 
-/* -- settle ----------------------------------------------------------------- */
-
-/* Returned by settle.lua and hand_over.lua; one answer for each result follows. */
-enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIELDS };
-
+/* The results hand over, all of them or none. */
 static void
-leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
+leased_send_settle(struct leased *a, struct call *call)
 {
-	bool complained = a->complained[call->script];
-	size_t i, good = 0, refused = 0;
-	const char *text;
-	usec_t due_in;
-	double now;
-
-	if (answer != CONN_REPLY) {
-		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
-		return;
-	}
-	if (reply_len(reply) != call->batch.n + SETTLE_FIELDS) {
-		settler_refused(a->settler, &call->batch, leased_failed(a, call->script, reply));
-		return;
-	}
-	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
-	due_in = leased_until(reply_at(reply, SETTLE_DUE), now);
-	if (watcher_saw_retry(a->watcher, due_in, true))
-		watcher_saw_work(a->watcher);
-	for (i = 0; i < call->batch.n; i++) {
-		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
-		if (call->script == LEASED_HAND_OVER)
-			leased_report_pushed(a, call->batch.v[i]);
-		if (!settler_answer(a->settler, &call->batch, i, text != NULL ? text : "error"))
-			refused++;
-		else if (text != NULL && strcmp(text, "ok") == 0)
-			good++;
-	}
-	if (call->batch.over && refused == 0)
-		pops_set_noted(a->pops, false);
-	if (complained && good > 0 && ledger_tally(a->ledger)->refused == 0)
-		leased_complain(a, call->script, NULL);
-}
-
-/* Adds the arguments that come before the results in both settling scripts. */
-static void
-leased_add_common(const struct leased *a, struct call *call)
-{
+	const char *push = !delivery_hands_over(call->v[0]) ? NULL :
+	    delivery_grows(call->v[0]) ? "grow" : "push";
+	struct leased_targets targets = { 0 };
 	struct words *w = &call->words;
+	const struct delivery *d;
+	const struct verdict *v;
 
+	if (push != NULL)
+		leased_add_targets(call, &targets);
 	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	words_add(w, a->env->host);
-	if (call->batch.over)
-		pops_add_last(a->pops, w);
-	else
-		words_add(w, "");
 	leased_words(call);
-}
-
-static void
-leased_send_settle(struct leased *a, const struct delivery_batch *b, leased_answer_fn *answered)
-{
-	struct call *call = leased_call_new(a, LEASED_SETTLE, answered);
-
-	call->batch = *b;
-	leased_add_common(a, call);
-	for (size_t i = 0; i < b->n; i++)
-		leased_add_result(&call->words, b->v[i]);
-	leased_send(call);
-}
-
-static void
-leased_send_hand_over(struct leased *a, const struct delivery_batch *b)
-{
-	struct call *call = leased_call_new(a, LEASED_HAND_OVER, leased_settled);
-	struct leased_targets targets = { 0 };
-	struct words *w = &call->words;
-
-	call->batch = *b;
-	leased_add_targets(b, &targets, w);
-	leased_add_common(a, call);
-	for (size_t i = 0; i < b->n; i++) {
-		words_mem(w, b->v[i]->msg->tag, b->v[i]->taglen);
-		words_add(w, b->v[i]->msg->token);
-		leased_add_pushes(b->v[i]->result.pushes, &targets, w);
+	for (size_t i = 0; i < call->n; i++) {
+		d = call->v[i];
+		v = &d->verdict;
+		words_add(w, push != NULL ? push : leased_op_names[
+		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op]);
+		words_mem(w, d->msg->tag, d->taglen);
+		words_add(w, d->msg->token);
+		if (push != NULL)
+			leased_add_pushes(d->result.pushes, &targets, w);
+		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
+			words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
+		if (v->op != VERDICT_DEAD)
+			continue;
+		words_add(w, v->failed ? "1" : "0");
+		leased_add_letter(w, d);
 	}
 	leased_send(call);
 	free(targets.keys);
 }
 
-/* -- leaving ---------------------------------------------------------------- */
+/* -- calls: which results ------------------------------------------------------- */
 
-/* Whether Redis may forget our pops as soon as their deliveries are settled. */
+/* Whether every target of p is also a target of other. */
 static bool
-leased_may_end(const struct leased *a)
+has_targets(const struct pushes *other, const struct pushes *p)
 {
-	return pops_is_noted(a->pops) && a->asked == 0 && pops_is_idle(a->pops);
-}
+	size_t i, k, n = pushes_targets(other);
 
-static void
-leased_left(struct leased *a, struct call *call UNUSED, enum conn_answer answer,
-    const struct redisReply *reply UNUSED)
-{
-	a->leaving = false;
-	pops_set_noted(a->pops, answer != CONN_REPLY);
-	leased_wake(a);
-}
-
-void
-leased_leave(struct leased *a)
-{
-	struct delivery_batch none = { .over = true };
-
-	if (!leased_is_up(a) || a->leaving || watcher_will_fetch(a->watcher) || !leased_may_end(a))
-		return;
-	a->leaving = true;
-	leased_send_settle(a, &none, leased_left);
-}
-
-/* -- rescue ----------------------------------------------------------------- */
-
-static void
-leased_rescued(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
-{
-	struct delivery *d = call->batch.v[0];
-	uint64_t number = d->rescue_call;
-	const char *text = reply_str(reply, NULL);
-
-	if (answer != CONN_REPLY) {
-		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
-		return;
+	for (i = 0; i < pushes_targets(p); i++) {
+		for (k = 0; k < n; k++) {
+			if (strcmp(pushes_target(other, k)->key, pushes_target(p, i)->key) == 0)
+				break;
+		}
+		if (k == n)
+			return false;
 	}
-	if (call->script == LEASED_HAND_OVER_LOST)
-		leased_report_pushed(a, d);
-	if (!settler_rescued(a->settler, d, text)) {
-		settler_refuse(a->settler, d, leased_failed(a, call->script, reply));
-		return;
+	return true;
+}
+
+/*
+ * Makes a call with as many results of a list as fit; NULL: there are none.
+ * hand_over: only hand-overs, or only others.
+ */
+static struct call *
+leased_take_results(struct leased *a, enum delivery_state from, bool hand_over)
+{
+	usec_t now = clock_mono();
+	size_t bytes = 0, pushes = 0;
+	struct delivery *d, *next, *first = NULL;
+	struct call *call = NULL;
+
+	TAILQ_FOREACH_SAFE(d, &a->list[from], entry, next) {
+		if (delivery_hands_over(d) != hand_over ||
+		    (from == DELIVERY_REFUSED && d->due > now))
+			continue;
+		if (hand_over && first != NULL && (delivery_grows(first) != delivery_grows(d) ||
+		    !has_targets(first->result.pushes, d->result.pushes) ||
+		    !has_targets(d->result.pushes, first->result.pushes)))
+			continue;
+		if (first != NULL && (call->n == CALL_MAX || bytes > CALL_BYTES || d->alone ||
+		    first->alone))
+			break;
+		if (pushes > 0 && (pushes + pushes_count(d->result.pushes) > CALL_PUSHES ||
+		    bytes + pushes_bytes(d->result.pushes) > CALL_BYTES))
+			break;
+		if (first == NULL) {
+			first = d;
+			call = leased_call_new(a, LEASED_SETTLE, leased_settled);
+			call->retry = from == DELIVERY_REFUSED;
+		}
+		leased_call_add(call, d);
+		delivery_move(a, d, DELIVERY_SENT);
+		bytes += d->taglen + d->result.error_len +
+		    (d->result.answer != NULL ? strlen(d->result.answer) : 0) +
+		    pushes_bytes(d->result.pushes);
+		pushes += hand_over ? pushes_count(d->result.pushes) : 0;
 	}
-	if (ledger_tally(a->ledger)->refused == 0)
-		leased_complain(a, call->script, NULL);
-	if (strcmp(text, "there") != 0)
-		pops_saw_number(a->pops, number);
+	return call;
 }
 
-static void
-leased_send_hand_over_lost(struct leased *a, const struct delivery_batch *b)
+/* Sends one call with results of a list; false if there are none. */
+static bool
+leased_send_results(struct leased *a, enum delivery_state from)
 {
-	struct call *call = leased_call_new(a, LEASED_HAND_OVER_LOST, leased_rescued);
-	struct delivery *d = b->v[0];
-	struct leased_targets targets = { 0 };
-	struct words *w = &call->words;
+	struct call *call = leased_take_results(a, from, false);
 
-	call->batch = *b;
-	leased_add_targets(b, &targets, w);
-	words_mem(w, d->msg->tag, d->taglen);
-	if (d->msg->payload != NULL)
-		words_mem(w, d->msg->payload, d->msg->len);
-	else
-		words_add(w, "");
-	pops_add_rescue(a->pops, &d->rescue_call, w);
-	leased_add_pushes(d->result.pushes, &targets, w);
-	leased_send(call);
-	free(targets.keys);
-}
-
-static void
-leased_send_rescue(struct leased *a, const struct delivery_batch *b)
-{
-	struct call *call = leased_call_new(a, LEASED_RESCUE, leased_rescued);
-	struct delivery *d = b->v[0];
-	const struct message *m = d->msg;
-	struct words *w = &call->words;
-
-	call->batch = *b;
-	words_add(w, leased_is_later(&d->verdict) ? "retry" : leased_op_name(d->verdict.op));
-	words_mem(w, m->tag, d->taglen);
-	words_fmt(w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
-	words_fmt(w, "%u", d->idlen);
-	words_fmt(w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
-	words_fmt(w, "%u", m->crashes);
-	words_fmt(w, "%.6f", leased_is_later(&d->verdict) ?
-	    (double)d->verdict.delay / (double)SEC : 0);
-	words_mem(w, m->payload, m->len);
-	words_fmt(w, "%lld", (long long)m->cfg->dead_max);
-	words_add(w, a->env->host);
-	leased_add_letter(w, d);
-	pops_add_rescue(a->pops, &d->rescue_call, w);
-	leased_words(call);
-	leased_send(call);
-}
-
-void
-leased_check(struct leased *a, struct delivery *d, leased_answer_fn *answered)
-{
-	struct call *call = leased_call_new(a, LEASED_RESCUE, answered);
-	struct words *w = &call->words;
-
-	batch_add(&call->batch, d);
-	words_add(w, "check");
-	words_mem(w, d->msg->tag, d->taglen);
-	words_add(w, "");
-	for (int i = 0; i < 4; i++)	/* idlen attempts crashes delay */
-		words_add(w, "0");
-	words_mem(w, d->msg->payload, d->msg->len);
-	leased_send(call);
-}
-
-/* -- the settler's events --------------------------------------------------- */
-
-static void
-leased_letter_checked(struct leased *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
-{
-	const char *text = reply_str(reply, NULL);
-
-	if (answer != CONN_REPLY)
-		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
-	else if (text == NULL)
-		settler_refuse(a->settler, call->batch.v[0],
-		    leased_failed(a, LEASED_RESCUE, reply));
-	else
-		settler_checked(a->settler, call->batch.v[0], text);
-}
-
-static void
-leased_check_letter(struct delivery *d, void *arg)
-{
-	leased_check(arg, d, leased_letter_checked);
-}
-
-static void
-leased_settler_done(struct delivery *d, enum settled how, void *arg)
-{
-	struct leased *a = arg;
-
-	a->queue.events->settled(d->msg, &d->verdict, &d->result, how, a->queue.arg);
-}
-
-/* "error TEXT", an answer of the script */
-static void
-leased_settler_warn(const char *text, void *arg)
-{
-	leased_complain(arg, LEASED_SETTLE, strncmp(text, "error ", 6) == 0 ? text + 6 : text);
-}
-
-static void
-leased_batch_due(void *arg)
-{
-	leased_flush(arg);
-	leased_wake(arg);
-}
-
-void
-leased_settler_init(struct leased *a)
-{
-	static const struct settler_events events = {
-		.settled = leased_settler_done, .check = leased_check_letter,
-		.warn = leased_settler_warn, .wake = leased_wake,
-		.batch_due = leased_batch_due,
-	};
-
-	a->settler = settler_new(a->env->loop, a->ledger, &events, a);
-}
-
-bool
-leased_is_unsure(const struct leased *a)
-{
-	return settler_is_rescuing(a->settler) || pops_is_unsure(a->pops);
+	if (call == NULL && a->count[from] > 0)
+		call = leased_take_results(a, from, true);
+	if (call != NULL)
+		leased_send_settle(a, call);
+	return call != NULL;
 }
 
 void
 leased_flush(struct leased *a)
 {
-	bool may_rescue = !pops_is_sent(a->pops) &&
-	    (settler_is_rescuing(a->settler) || !leased_is_unsure(a));
-	enum settler_call what;
-	struct delivery_batch b;
+	const struct delivery *d;
+	usec_t first = USEC_MAX, now;
 
 	if (!leased_is_up(a))
 		return;
-	while ((what = settler_next(a->settler, may_rescue, leased_may_end(a), &b)) !=
-	    SETTLER_NOTHING) {
-		if (what == SETTLER_RESCUE && delivery_hands_over(b.v[0]))
-			leased_send_hand_over_lost(a, &b);
-		else if (what == SETTLER_RESCUE)
-			leased_send_rescue(a, &b);
-		else if (what == SETTLER_HAND_OVER)
-			leased_send_hand_over(a, &b);
-		else
-			leased_send_settle(a, &b, leased_settled);
+	while (leased_send_results(a, DELIVERY_DONE))
+		continue;
+
+	/* Then one call with results that were refused, or the time of the next one. */
+	if (a->count[DELIVERY_REFUSED] == 0 || a->retrying || timer_is_set(&a->hold) ||
+	    timer_is_set(&a->again))
+		return;
+	a->retrying = leased_send_results(a, DELIVERY_REFUSED);
+	if (a->retrying)
+		return;
+	now = clock_mono();
+	TAILQ_FOREACH(d, &a->list[DELIVERY_REFUSED], entry) {
+		if (d->due < first)
+			first = d->due;
 	}
+	timer_set(&a->again, first > now ? first - now : MSEC);
+}
+
+/* -- life --------------------------------------------------------------------- */
+
+void
+leased_settle_init(struct leased *a)
+{
+	a->pace = PACE_MAX;
+	timer_init(&a->batch_timer, a->env->loop, leased_batch_due, a);
+	timer_init(&a->hold, a->env->loop, leased_wake, a);
+	timer_init(&a->again, a->env->loop, leased_wake, a);
+}
+
+void
+leased_settle_up(struct leased *a)
+{
+	struct delivery *d;
+
+	a->failures = 0;
+	timer_stop(&a->hold);
+	timer_stop(&a->again);
+	TAILQ_FOREACH(d, &a->list[DELIVERY_REFUSED], entry)
+		d->due = 0;
+	leased_flush(a);
+}
+
+/* A hand-over that Redis has refused, or refuses from now on, is not tried again. */
+void
+leased_settle_close(struct leased *a)
+{
+	struct delivery *d, *next;
+
+	TAILQ_FOREACH_SAFE(d, &a->list[DELIVERY_REFUSED], entry, next)
+		(void)leased_returns(a, d);
+}
+
+void
+leased_settle_free(struct leased *a)
+{
+	enum delivery_state state;
+	struct delivery *d;
+
+	for (state = DELIVERY_FETCHED; state < DELIVERY_GONE; state++) {
+		while ((d = TAILQ_FIRST(&a->list[state])) != NULL)
+			leased_end(a, d, SETTLED_GAVE_UP);
+	}
+	timer_stop(&a->batch_timer);
+	timer_stop(&a->hold);
+	timer_stop(&a->again);
 }

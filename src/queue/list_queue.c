@@ -26,7 +26,6 @@ struct list {
 	struct direct		  direct;	/* first */
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
 	struct request		  pop, push, count;
-	struct arrivals		  arrivals;
 	enum pop		  from;		/* the end that the last pop took messages from */
 	bool			  known;	/* a pop may find messages */
 	bool			  empty;	/* the last look or pop found nothing */
@@ -40,27 +39,21 @@ static const char pop_form[] = {
 	[POP_TAKEN] = FIELD_INT, [POP_FIELDS] = 0
 };
 
-/* Returned by list_taken.lua. */
-enum { TAKEN_WAITING, TAKEN_TAKEN, TAKEN_FIELDS };
-static const char taken_form[] = {
-	[TAKEN_WAITING] = FIELD_INT, [TAKEN_TAKEN] = FIELD_INT, [TAKEN_FIELDS] = 0
-};
-
 /* -- latency ---------------------------------------------------------------- */
 
 static void
 list_saw_count(struct list *q, int64_t taken, int64_t waiting)
 {
 	if (taken >= 0)
-		arrivals_saw(&q->arrivals, clock_mono(), taken, waiting);
+		waited_saw(&q->direct.queue.waited, clock_mono(), taken, waiting);
 }
 
 static void
 list_counted(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	if (answer == CONN_REPLY && reply_has(reply, taken_form))
-		list_saw_count(arg, reply_int_at(reply, TAKEN_TAKEN),
-		    reply_int_at(reply, TAKEN_WAITING));
+	if (answer == CONN_REPLY && reply_has(reply, pop_form))
+		list_saw_count(arg, reply_int_at(reply, POP_TAKEN),
+		    reply_int_at(reply, POP_WAITING));
 }
 
 static void
@@ -74,87 +67,66 @@ list_tick(struct queue *queue)
 	if (request_is_sent(&q->count) || !conn_is_ready(base->env->conn))
 		return;
 	keys_add(&base->keys, &w, KEY_QUEUE);
+	keys_add(&base->keys, &w, KEY_PAUSED);
 	keys_add(&base->keys, &w, KEY_STATS);
-	request_script(&q->count, base->env->conn, script_find("list_taken"), &w);
-}
-
-static const struct arrivals *
-list_arrivals(const struct queue *queue)
-{
-	return &((const struct list *)queue)->arrivals;
+	words_add(&w, "right");
+	words_add(&w, "0");
+	request_script(&q->count, base->env->conn, script_find("list_pop"), &w);
 }
 
 /* -- pops ------------------------------------------------------------------- */
-
-/* body: the message, or the length of one that is too large. */
-static void
-list_deliver(struct list *q, const struct redisReply *body)
-{
-	struct direct *base = &q->direct;
-	struct direct_delivery *d;
-	char *payload = NULL;
-	size_t len;
-
-	if (reply_str(body, &len) == NULL)
-		len = (size_t)reply_int(body, 0);
-	else if (len <= base->cfg->message_max)
-		payload = reply_take(body, &len);
-	d = direct_deliver(base, ++base->places, payload, len, NULL, NULL);
-	d->from = q->from;
-}
-
-static void
-list_pop_refused(struct list *q, const struct redisReply *reply)
-{
-	char text[REPLY_CAUSE];
-
-	reply_cause(reply, text, sizeof(text));
-	q->known = false;
-	if (reply_error(reply) == REPLY_ELSEWHERE) {
-		conn_reset(q->direct.env->conn, text);
-		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
-	} else {
-		direct_fetched(&q->direct, 0, FETCH_ERROR, text);
-	}
-}
-
-/* If the queue is paused, the reason follows instead of messages. */
-static void
-list_popped_ok(struct list *q, const struct redisReply *reply)
-{
-	int64_t waiting = reply_int_at(reply, POP_WAITING);
-	bool paused = strcmp(reply_str_at(reply, POP_STATUS), "paused") == 0;
-	unsigned got = 0;
-	size_t i;
-
-	conn_saw_time(q->direct.env->conn, reply_double_at(reply, POP_NOW));
-	list_saw_count(q, reply_int_at(reply, POP_TAKEN), waiting);
-	for (i = POP_FIELDS; !paused && i < reply_len(reply) && got < q->direct.asked; i++, got++)
-		list_deliver(q, reply_at(reply, i));
-	q->known = waiting > 0 && !paused;
-	q->empty = waiting == 0 && got == 0;
-	direct_set_paused(&q->direct, paused, reply_str_at(reply, POP_FIELDS));
-	direct_fetched(&q->direct, got, paused ? FETCH_PAUSED : FETCH_OK, NULL);
-}
 
 static void
 list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct list *q = arg;
+	struct direct *base = &q->direct;
+	const struct redisReply *body;
+	char text[REPLY_CAUSE], *payload;
+	unsigned got = 0;
+	int64_t waiting;
+	bool paused;
+	size_t len;
 
 	if (answer != CONN_REPLY) {
 		if (answer == CONN_LOST)
-			queue_warn(&q->direct.queue,
-			    "the reply to a pop was lost, and with it any "
+			queue_warn(&base->queue, "the reply to a pop was lost, and with it any "
 			    "messages that it took");
 		q->known = true;
-		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
+		direct_fetched(base, 0, FETCH_DOWN, NULL);
 		return;
 	}
-	if (reply_has(reply, pop_form))
-		list_popped_ok(q, reply);
-	else
-		list_pop_refused(q, reply);
+	if (!reply_has(reply, pop_form)) {
+		reply_cause(reply, text, sizeof(text));
+		q->known = false;
+		if (reply_error(reply) == REPLY_ELSEWHERE) {
+			conn_reset(base->env->conn, text);
+			direct_fetched(base, 0, FETCH_DOWN, NULL);
+		} else {
+			direct_fetched(base, 0, FETCH_ERROR, text);
+		}
+		return;
+	}
+
+	waiting = reply_int_at(reply, POP_WAITING);
+	paused = strcmp(reply_str_at(reply, POP_STATUS), "paused") == 0;
+	conn_saw_time(base->env->conn, reply_double_at(reply, POP_NOW));
+	list_saw_count(q, reply_int_at(reply, POP_TAKEN), waiting);
+	for (size_t i = POP_FIELDS; !paused && i < reply_len(reply) && got < base->asked;
+	    i++, got++) {
+		body = reply_at(reply, i);	/* or the length of one that is too large */
+		payload = NULL;
+		if (reply_str(body, &len) == NULL)
+			len = (size_t)reply_int(body, 0);
+		else if (len <= base->cfg->message_max)
+			payload = reply_take(body, &len);
+		direct_deliver(base, ++base->places, payload, len, NULL, NULL)->from = q->from;
+	}
+	q->known = waiting > 0 && !paused;
+	q->empty = waiting == 0 && got == 0;
+	/* If the queue is paused, the reason stands where the messages would. */
+	direct_set_paused(base, paused, reply_str_at(reply, POP_FIELDS));
+	direct_fetched(base, got, paused ? FETCH_PAUSED : FETCH_OK, NULL);
 }
 
 static void
@@ -199,50 +171,36 @@ list_fetch(struct direct *base)
 
 /* -- pushing back ----------------------------------------------------------- */
 
-/* Redis refused the push: tries again, unless the queue is closing. */
-static void
-list_push_refused(struct list *q, const struct redisReply *reply)
-{
-	struct direct_delivery *d;
-	char cause[REPLY_CAUSE];
-
-	while ((d = TAILQ_FIRST(&q->direct.deliveries[DIRECT_PUSHING])) != NULL) {
-		if (q->direct.closing)
-			direct_done(&q->direct, d, SETTLED_GAVE_UP);
-		else
-			direct_move(&q->direct, d, DIRECT_GIVEN_BACK);
-	}
-	reply_cause(reply, cause, sizeof(cause));
-	if (reply_error(reply) == REPLY_ELSEWHERE) {
-		conn_reset(q->direct.env->conn, cause);
-		return;
-	}
-	if (!q->refused)
-		queue_warn(&q->direct.queue, "messages cannot be pushed back: %s", cause);
-	q->refused = true;
-	timer_set(&q->push_delay, SEC);
-}
-
 static void
 list_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct list *q = arg;
+	struct direct *base = &q->direct;
+	bool refused = answer == CONN_REPLY && reply_error(reply) != REPLY_OK;
 	struct direct_delivery *d;
+	char cause[REPLY_CAUSE];
 
-	direct_wake(&q->direct);
-	if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK) {
-		list_push_refused(q, reply);
-		return;
-	}
-	if (answer == CONN_REPLY)
-		q->refused = false;
-	while ((d = TAILQ_FIRST(&q->direct.deliveries[DIRECT_PUSHING])) != NULL) {
-		if (answer == CONN_NOT_SENT)
-			direct_move(&q->direct, d, DIRECT_GIVEN_BACK);
+	direct_wake(base);
+	while ((d = TAILQ_FIRST(&base->deliveries[DIRECT_PUSHING])) != NULL) {
+		if (answer == CONN_NOT_SENT || (refused && !base->closing))
+			direct_move(base, d, DIRECT_GIVEN_BACK);
 		else
-			direct_done(&q->direct, d, answer == CONN_REPLY ? SETTLED_OK :
+			direct_done(base, d, answer == CONN_REPLY && !refused ? SETTLED_OK :
 			    SETTLED_GAVE_UP);
 	}
+	if (answer == CONN_REPLY && !refused)
+		q->refused = false;
+	if (!refused)
+		return;
+	reply_cause(reply, cause, sizeof(cause));
+	if (reply_error(reply) == REPLY_ELSEWHERE) {
+		conn_reset(base->env->conn, cause);
+		return;
+	}
+	if (!q->refused)
+		queue_warn(&base->queue, "messages cannot be pushed back: %s", cause);
+	q->refused = true;
+	timer_set(&q->push_delay, SEC);
 }
 
 /* The message that was popped last, of those that were given back. */
@@ -407,7 +365,6 @@ const struct queue_ops queue_list = {
 	.fetch = direct_fetch,
 	.settle = list_settle,
 	.tick = list_tick,
-	.arrivals = list_arrivals,
 	.is_empty = list_is_empty,
 	.close = list_close,
 	.free = list_free,

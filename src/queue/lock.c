@@ -47,7 +47,7 @@
 #define SINCE_MAX	1e11		/* later than any clock of Redis */
 #define RENEWALS	3		/* per ttl; older answers are of no use */
 
-/* Returned by lock.lua and lock_renew.lua: 1 alone, or all. */
+/* Returned by lock.lua: 1 alone, or all. */
 enum { ANSWER_OURS, ANSWER_HOLDER, ANSWER_LEFT, ANSWER_FIELDS };
 static const char answer_form[] = {
 	[ANSWER_OURS] = FIELD_INT, [ANSWER_HOLDER] = FIELD_STR, [ANSWER_LEFT] = FIELD_INT,
@@ -193,7 +193,8 @@ lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	else if (reply_error(r) != REPLY_OK)
 		lock_end(l, LOCK_LEFT);
 	else
-		lock_end(l, reply_int(r, 0) == 1 || l->repeated ? LOCK_RELEASED : LOCK_LOST);
+		lock_end(l, reply_int_at(r, ANSWER_OURS) == 1 || l->repeated ? LOCK_RELEASED :
+		    LOCK_LOST);
 }
 
 /* Connects at once, even during a backoff. */
@@ -218,7 +219,8 @@ lock_unlock(struct lock *l)
 	l->repeated = l->unlocking;
 	l->unlocking = true;
 	lock_words(l, &w);
-	request_script(&l->unlock, l->conn, script_find("unlock"), &w);
+	words_add(&w, "0");
+	request_script(&l->unlock, l->conn, script_find("lock"), &w);
 }
 
 /* Tries to unlock, but not for longer than the lock could be ours. */
@@ -286,91 +288,42 @@ lock_key_changed(void *arg)
 		timer_set(&l->next, 0);
 }
 
-/* Nothing to do: the lock asks watch_is_on() instead. */
-static void
-lock_watch_mode(bool on UNUSED, const char *why UNUSED, void *arg UNUSED)
-{
-}
-
-static void
-lock_start_watch(struct lock *l)
-{
-	l->watch = watch_new(l->loop, l->conn, &l->redis, "rqctl", lock_watch_mode, l);
-	l->changed = (struct watch_key){ .key = l->key, .len = strlen(l->key),
-	    .changed = lock_key_changed, .arg = l };
-	watch_add(l->watch, &l->changed);
-	watch_start(l->watch);
-	watch_conn_up(l->watch);
-}
-
-/*
- * Sets the next try, if the watch reports nothing before it; left: of the holder's ttl,
- * in ms.
- */
-static void
-lock_look_later(struct lock *l, int64_t left)
-{
-	usec_t most = l->watch != NULL && watch_is_on(l->watch) ? LOOK_EVERY : POLL_EVERY;
-	usec_t after = (usec_t)((double)most * (0.5 + random_unit() / 2));
-
-	if (left >= 0 && left < after / MSEC)
-		after = left * MSEC + MSEC + (usec_t)(random_unit() * (double)EXPIRY_SPREAD);
-	timer_set(&l->next, after);
-	if (l->watch == NULL && l->nodes == NULL)
-		lock_start_watch(l);
-}
-
 static void
 lock_is_busy(struct lock *l, const struct redisReply *r)
 {
+	int64_t left = reply_int_at(r, ANSWER_LEFT);	/* of the holder's ttl, in ms */
+	usec_t most, after;
+
 	l->may_have = false;
 	lock_set_trouble(l, LOCK_BUSY, REPLY_OK, reply_str_at(r, ANSWER_HOLDER));
 	if (l->opt.wait != 0 && !l->waiting) {
 		l->waiting = true;
 		l->events->waiting(l->trouble, l->arg);
 	}
-	if (l->opt.wait == 0)
+	if (l->opt.wait == 0) {
 		lock_refuse(l);
-	else if (l->again)
-		lock_try(l);
-	else
-		lock_look_later(l, reply_int_at(r, ANSWER_LEFT));
-}
-
-/*
- * Waits if the error may pass; an error of a replica leads to another connection.
- * Refuses otherwise.
- */
-static void
-lock_has_error(struct lock *l, const struct redisReply *r)
-{
-	enum reply_error e = lock_set_error(l, r);
-
-	if (l->opt.wait == 0 || (e != REPLY_TRANSIENT && e != REPLY_REFUSED &&
-	    e != REPLY_ELSEWHERE))
-		lock_refuse(l);
-	else if (e != REPLY_ELSEWHERE)
-		timer_set(&l->next, POLL_EVERY);
-}
-
-static void	lock_take(struct lock *);
-
-static void
-lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
-{
-	struct lock *l = arg;
-
-	if (l->state != LOCK_WANTED)
 		return;
-	if (answer != CONN_REPLY)
-		lock_unanswered(l);
-	else if (reply_int_at(r, ANSWER_OURS) == 1)
-		lock_take(l);
-	else if (reply_has(r, answer_form))
-		lock_is_busy(l, r);
-	else
-		lock_has_error(l, r);
+	}
+	if (l->again) {
+		lock_try(l);
+		return;
+	}
+
+	/* The next try, if the watch reports nothing before it. */
+	most = l->watch != NULL && watch_is_on(l->watch) ? LOOK_EVERY : POLL_EVERY;
+	after = (usec_t)((double)most * (0.5 + random_unit() / 2));
+	if (left >= 0 && left < after / MSEC)
+		after = left * MSEC + MSEC + (usec_t)(random_unit() * (double)EXPIRY_SPREAD);
+	timer_set(&l->next, after);
+	if (l->watch != NULL || l->nodes != NULL)
+		return;
+	l->watch = watch_new(l->loop, l->conn, &l->redis, "rqctl", NULL, l);
+	l->changed = (struct watch_key){ .key = l->key, .len = strlen(l->key),
+	    .changed = lock_key_changed, .arg = l };
+	watch_add(l->watch, &l->changed);
+	watch_conn_up(l->watch);
 }
+
 
 static void
 lock_try(struct lock *l)
@@ -384,12 +337,58 @@ lock_try(struct lock *l)
 	l->again = false;
 	l->may_have = true;
 	lock_words(l, &w);
-	words_add(&w, l->opt.who);
 	words_add(&w, l->ms);
+	words_add(&w, l->opt.who);
 	if (l->watch != NULL)
 		watch_request(l->watch, &l->attempt, s, &w);
 	else
 		request_script(&l->attempt, l->conn, s, &w);
+}
+
+static void
+lock_extend(struct lock *l, boot_t sent)
+{
+	if (sent + l->opt.ttl <= l->until)
+		return;
+	l->until = sent + l->opt.ttl;
+	lock_set_trouble(l, LOCK_DOWN, REPLY_OK, NULL);
+	boot_timer_set_at(&l->end, l->until - l->opt.grace);
+}
+
+static void
+lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct lock *l = arg;
+	boot_t sent = l->attempt.sent_at;
+	enum reply_error e;
+
+	if (l->state != LOCK_WANTED)
+		return;
+	if (answer != CONN_REPLY) {
+		lock_unanswered(l);
+	} else if (reply_int_at(r, ANSWER_OURS) == 1) {
+		if (clock_boot() >= sent + l->opt.ttl - l->opt.grace) {
+			lock_try(l);	/* the reply took too long */
+			return;
+		}
+		lock_set_state(l, LOCK_HELD);
+		l->may_have = false;
+		watch_free(l->watch);
+		l->watch = NULL;
+		lock_extend(l, sent);
+		timer_set(&l->next, l->opt.ttl / 3);
+		l->events->held(l->arg);
+	} else if (reply_has(r, answer_form)) {
+		lock_is_busy(l, r);
+	} else {
+		/* It waits if the error may pass; one of a replica leads to another connection. */
+		e = lock_set_error(l, r);
+		if (l->opt.wait == 0 || (e != REPLY_TRANSIENT && e != REPLY_REFUSED &&
+		    e != REPLY_ELSEWHERE))
+			lock_refuse(l);
+		else if (e != REPLY_ELSEWHERE)
+			timer_set(&l->next, POLL_EVERY);
+	}
 }
 
 /* -- holding ------------------------------------------------------------------ */
@@ -414,21 +413,27 @@ lock_ends(void *arg)
 }
 
 static void
-lock_extend(struct lock *l, boot_t sent)
+lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
-	if (sent + l->opt.ttl <= l->until)
-		return;
-	l->until = sent + l->opt.ttl;
-	lock_set_trouble(l, LOCK_DOWN, REPLY_OK, NULL);
-	boot_timer_set_at(&l->end, l->until - l->opt.grace);
-}
-
-static void
-lock_is_lost(struct lock *l, const struct redisReply *r)
-{
+	const struct renewal *renewal = arg;
+	struct lock *l = renewal->lock;
 	struct lock_holder h;
 	char *why;
 
+	if (l->state != LOCK_HELD || l->lost)
+		return;
+	if (answer != CONN_REPLY) {
+		lock_unanswered(l);
+		return;
+	}
+	if (reply_int_at(r, ANSWER_OURS) == 1) {
+		lock_extend(l, renewal->request.sent_at);
+		return;
+	}
+	if (!reply_has(r, answer_form)) {
+		(void)lock_set_error(l, r);
+		return;
+	}
 	lock_holder(reply_str_at(r, ANSWER_HOLDER), &h);
 	if (reply_int_at(r, ANSWER_LEFT) == -2)
 		why = xstrdup("its key is gone");
@@ -443,30 +448,20 @@ lock_is_lost(struct lock *l, const struct redisReply *r)
 	free(why);
 }
 
+/* Sends the next try, renewal or unlock. */
 static void
-lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
+lock_next(void *arg)
 {
-	const struct renewal *renewal = arg;
-	struct lock *l = renewal->lock;
-
-	if (l->state != LOCK_HELD || l->lost)
-		return;
-	if (answer != CONN_REPLY)
-		lock_unanswered(l);
-	else if (reply_int_at(r, ANSWER_OURS) == 1)
-		lock_extend(l, renewal->request.sent_at);
-	else if (reply_has(r, answer_form))
-		lock_is_lost(l, r);
-	else
-		(void)lock_set_error(l, r);
-}
-
-static void
-lock_renew(struct lock *l)
-{
+	struct lock *l = arg;
 	struct renewal *renewal = &l->renewals[l->renewed % RENEWALS];
 	struct words w = { .n = 0 };
 
+	if (l->state == LOCK_WANTED)
+		lock_try(l);
+	else if (l->state == LOCK_RELEASING)
+		lock_unlock(l);
+	if (l->state != LOCK_HELD || l->lost)
+		return;
 	timer_set(&l->next, l->opt.ttl / 3);
 	if (!conn_is_ready(l->conn)) {
 		lock_connect(l);
@@ -476,48 +471,7 @@ lock_renew(struct lock *l)
 	request_cancel(&renewal->request);
 	lock_words(l, &w);
 	words_add(&w, l->ms);
-	request_script(&renewal->request, l->conn, script_find("lock_renew"), &w);
-}
-
-/* Sends the next try, renewal or unlock. */
-static void
-lock_next(void *arg)
-{
-	struct lock *l = arg;
-
-	switch (l->state) {
-	case LOCK_WANTED:
-		lock_try(l);
-		break;
-	case LOCK_HELD:
-		if (!l->lost)
-			lock_renew(l);
-		break;
-	case LOCK_RELEASING:
-		lock_unlock(l);
-		break;
-	case LOCK_OVER:
-		break;
-	}
-}
-
-/* Redis holds the lock for us.  If the reply took too long, tries again. */
-static void
-lock_take(struct lock *l)
-{
-	boot_t sent = l->attempt.sent_at;
-
-	if (clock_boot() >= sent + l->opt.ttl - l->opt.grace) {
-		lock_try(l);
-		return;
-	}
-	lock_set_state(l, LOCK_HELD);
-	l->may_have = false;
-	watch_free(l->watch);
-	l->watch = NULL;
-	lock_extend(l, sent);
-	timer_set(&l->next, l->opt.ttl / 3);
-	l->events->held(l->arg);
+	request_script(&renewal->request, l->conn, script_find("lock"), &w);
 }
 
 /* -- the connection ------------------------------------------------------------- */
@@ -626,7 +580,8 @@ lock_slots_changed(unsigned masters UNUSED, void *arg)
 
 /* The answer to the redirected command follows, and leads to the next try. */
 static void
-lock_redirected(struct node *node UNUSED, unsigned slot UNUSED, bool later UNUSED, void *arg)
+lock_redirected(struct node *node UNUSED, const char *error UNUSED, unsigned slot UNUSED,
+    bool later UNUSED, void *arg)
 {
 	lock_follow(arg);
 }
@@ -638,42 +593,20 @@ lock_no_table(const char *cause, void *arg)
 		lock_conn_down(cause, arg);
 }
 
-static void
-lock_open_nodes(struct lock *l)
-{
-	static const struct nodes_events events = {
-		.up = lock_node_up, .down = lock_node_down, .watch = lock_watch_mode,
-		.gone = lock_node_gone, .changed = lock_slots_changed,
-		.redirected = lock_redirected, .no_table = lock_no_table
-	};
-
-	l->nodes = nodes_new(l->loop, &l->redis, "rqctl", &events, l);
-	l->conn = nodes_nowhere(l->nodes)->conn;
-	nodes_start(l->nodes);
-	lock_follow(l);
-}
-
-static void
-lock_open(struct lock *l, const struct redis_options *redis)
-{
-	static const struct conn_events events = { lock_conn_up, lock_conn_down };
-
-	if (l->redis.clusters != NULL && l->redis.clusters[0] != NULL) {
-		lock_open_nodes(l);
-		return;
-	}
-	if (l->redis.sentinels != NULL && l->redis.sentinels[0] != NULL)
-		l->redis.sentinel = sentinel_new(l->loop, redis, "rqctl", NULL, NULL);
-	l->conn = conn_new(l->loop, &l->redis, "rqctl", 0, &events, l);
-	conn_start(l->conn);
-}
-
 /* -- life ----------------------------------------------------------------------- */
 
 struct lock *
 lock_new(struct loop *loop, const struct redis_options *redis, const struct lock_options *opt,
     const struct lock_events *events, void *arg)
 {
+	static const struct conn_events conn_events = {
+		.up = lock_conn_up, .down = lock_conn_down
+	};
+	static const struct nodes_events nodes_events = {
+		.up = lock_node_up, .down = lock_node_down, .gone = lock_node_gone,
+		.changed = lock_slots_changed, .redirected = lock_redirected,
+		.no_table = lock_no_table
+	};
 	struct lock *l = NEW(struct lock, .loop = loop, .redis = *redis,
 	    .away_max = redis->timeout, .opt = *opt, .events = events, .arg = arg);
 
@@ -694,7 +627,18 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	}
 	if (opt->wait > 0)
 		timer_set(&l->limit, opt->wait);
-	lock_open(l, redis);
+
+	if (l->redis.clusters != NULL && l->redis.clusters[0] != NULL) {
+		l->nodes = nodes_new(loop, &l->redis, "rqctl", &nodes_events, l);
+		l->conn = nodes_nowhere(l->nodes)->conn;
+		nodes_start(l->nodes);
+		lock_follow(l);
+		return l;
+	}
+	if (l->redis.sentinels != NULL && l->redis.sentinels[0] != NULL)
+		l->redis.sentinel = sentinel_new(loop, redis, "rqctl", NULL);
+	l->conn = conn_new(loop, &l->redis, "rqctl", 0, &conn_events, l);
+	conn_start(l->conn);
 	return l;
 }
 

@@ -32,26 +32,18 @@ pausetext_make(const char *who, wall_t now, const char *why)
 	return xasprintf("%s %s%s%s", who, clock_text(now, when), why[0] != '\0' ? " " : "", why);
 }
 
-/* Whether it begins like "2026-11-21T03:36:12.345Z". */
-static bool
-is_time(const char *s)
-{
-	static const char pattern[] = "0000-00-00T00:00:00";
-	const char *p;
-
-	for (p = pattern; *p != '\0'; p++, s++)
-		if (*p == '0' ? !isdigit((unsigned char)*s) : *s != *p)
-			return false;
-	return true;
-}
-
 struct pausetext
 pausetext_split(const char *text)
 {
 	struct pausetext p = { .who = text, .who_len = (int)strcspn(text, " ") };
+	const char *at, *like = "0000-00-00T00:00:00";
 
 	p.when = text[p.who_len] == ' ' ? text + p.who_len + 1 : "";
 	p.when_len = (int)strcspn(p.when, " ");
 	p.why = p.when[p.when_len] == ' ' ? p.when + p.when_len + 1 : "";
-	return is_time(p.when) ? p : (struct pausetext){ .who = "", .when = "", .why = text };
+	for (at = p.when; *like != '\0'; at++, like++) {
+		if (*like == '0' ? !isdigit((unsigned char)*at) : *at != *like)
+			return (struct pausetext){ .who = "", .when = "", .why = text };
+	}
+	return p;
 }

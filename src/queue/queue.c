@@ -1,5 +1,5 @@
 /*
- * Passes the calls of a queue on to its kind.
+ * What several kinds of queue use.
  */
 #include "queue/queue.h"
 
@@ -35,96 +35,11 @@ queue_add_counters(const struct stats *s, struct words *w)
 	}
 }
 
-void
-queue_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
+double
+queue_waited(const struct queue *q, int64_t *taken)
 {
-	q->ops->reconfigure(q, config, cfg);
-}
-
-void
-queue_conn_up(struct queue *q, const struct conn_server *server)
-{
-	q->ops->conn_up(q, server);
-}
-
-void
-queue_conn_down(struct queue *q)
-{
-	q->ops->conn_down(q);
-}
-
-void
-queue_want(struct queue *q, bool wanted)
-{
-	q->ops->want(q, wanted);
-}
-
-void
-queue_fetch(struct queue *q, unsigned n, enum turn turn)
-{
-	q->ops->fetch(q, n, turn);
-}
-
-void
-queue_defer_fetch(struct queue *q)
-{
-	if (q->ops->defer_fetch != NULL)
-		q->ops->defer_fetch(q);
-}
-
-void
-queue_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
-    struct result *result)
-{
-	q->ops->settle(q, msg, verdict, result);
-}
-
-void
-queue_tick(struct queue *q)
-{
-	q->ops->tick(q);
-}
-
-void
-queue_renew(struct queue *q)
-{
-	if (q->ops->renew != NULL)
-		q->ops->renew(q);
-}
-
-unsigned
-queue_held(const struct queue *q)
-{
-	return q->ops->held != NULL ? q->ops->held(q) : 0;
-}
-
-const struct arrivals *
-queue_arrivals(const struct queue *q)
-{
-	return q->ops->arrivals != NULL ? q->ops->arrivals(q) : NULL;
-}
-
-bool
-queue_is_up_in_part(const struct queue *q)
-{
-	return q->ops->is_up != NULL && q->ops->is_up(q);
-}
-
-bool
-queue_is_empty(const struct queue *q)
-{
-	return q->ops->is_empty(q);
-}
-
-void
-queue_close(struct queue *q)
-{
-	q->ops->close(q);
-}
-
-void
-queue_free(struct queue *q)
-{
-	if (q != NULL)
-		q->ops->free(q);
+	if (q->ops->waited != NULL)
+		return q->ops->waited(q, taken);
+	*taken = q->waited.taken;
+	return waited_estimate(&q->waited, clock_mono());
 }

@@ -33,12 +33,11 @@
 
 #include "base/stats.h"
 #include "loop/loop.h"
-#include "policy/arrivals.h"
+#include "policy/waited.h"
 #include "policy/config.h"
 #include "policy/message.h"
 #include "policy/outcome.h"
 #include "policy/turn.h"
-#include "redis/bulk.h"
 #include "redis/conn.h"
 #include "redis/watch.h"
 
@@ -51,9 +50,8 @@ struct queue_env {
 	struct loop	*loop;
 	struct conn	*conn;
 	struct watch	*watch;
-	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	/*
-	 * In a cluster the three members above belong to the master of the queue's
+	 * In a cluster the two members above belong to the master of the queue's
 	 * slot.  They change between conn_down() and conn_up(); see slot_route.h.  NULL: one
 	 * server.
 	 */
@@ -68,8 +66,7 @@ struct queue_env {
 /* The outcome of a settle. */
 enum settled {
 	SETTLED_OK,		/* done as the verdict says, by this call or an earlier one */
-	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere */
-	SETTLED_RESCUED,	/* Redis had lost the delivery: pushed again from our copy */
+	SETTLED_STALE,		/* Redis does not know the delivery: nothing was written */
 	SETTLED_DROPPED,	/* not acked, and the kind has no retries: it is lost */
 	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
 	SETTLED_GAVE_UP		/* Redis cannot be reached: the lease will expire; a message
@@ -138,8 +135,9 @@ struct queue_ops {
 			    struct result *);
 	void		(*tick)(struct queue *);
 	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
-	unsigned	(*held)(const struct queue *);	/* NULL: a kind without large payloads */
-	const struct arrivals *(*arrivals)(const struct queue *);	/* NULL: not a list */
+	void		(*due)(struct queue *, const struct retry *, size_t);	/* likewise */
+	unsigned	(*held)(const struct queue *);	/* NULL: a kind that holds none back */
+	double		(*waited)(const struct queue *, int64_t *);	/* NULL: by struct waited */
 	bool		(*is_empty)(const struct queue *);
 	bool		(*is_up)(const struct queue *);	/* NULL: conn_up() says it */
 	void		(*close)(struct queue *);
@@ -151,12 +149,12 @@ struct queue {
 	const struct queue_ops		*ops;
 	const struct queue_events	*events;
 	void				*arg;
+	struct waited			 waited;	/* of a list */
 };
 
 const struct queue_ops	*queue_ops(enum kind);
 /* The functions of the queue's kind, or those of shards.h if the queue has several keys. */
 const struct queue_ops	*queue_ops_of(const struct queue_config *);
-void			 queue_check_ops(void);		/* fatal if a kind lacks a function */
 extern const struct queue_ops queue_ack;
 extern const struct queue_ops queue_shards;
 extern const struct queue_ops queue_list;
@@ -171,68 +169,131 @@ void			 queue_add_counters(const struct stats *, struct words *);
 void			 queue_warn(struct queue *, const char *, ...) PRINTF(2, 3);
 
 /* New settings for messages that are popped from now on; key and kind stay the same. */
-void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);
+static inline void
+queue_reconfigure(struct queue *q, struct config *c, const struct queue_config *qc)
+{
+	q->ops->reconfigure(q, c, qc);
+}
 
 /*
  * The server calls these for every queue; see conn.h.  After a reconnect a queue first
  * renews leases.  Then it asks about pops whose reply was lost, and sends kept results.
  * After that it pops and ticks.
  */
-void	queue_conn_up(struct queue *, const struct conn_server *);
-void	queue_conn_down(struct queue *);
+static inline void
+queue_conn_up(struct queue *q, const struct conn_server *s)
+{
+	q->ops->conn_up(q, s);
+}
 
-void	queue_want(struct queue *, bool);	/* not between queue_fetch() and fetched() */
+static inline void
+queue_conn_down(struct queue *q)
+{
+	q->ops->conn_down(q);
+}
+
+/* Not between queue_fetch() and fetched(). */
+static inline void
+queue_want(struct queue *q, bool wanted)
+{
+	q->ops->want(q, wanted);
+}
 
 /*
  * In a queue of batches a message that has failed before counts as a whole batch,
  * because it needs a run of its own.
  */
-void	queue_fetch(struct queue *, unsigned n, enum turn);
+static inline void
+queue_fetch(struct queue *q, unsigned n, enum turn turn)
+{
+	q->ops->fetch(q, n, turn);
+}
 
 /*
  * The caller no longer waits for the fetch under way.  That fetch delivers nothing: its
  * messages count as held, and the next fetch delivers them.  fetched() comes when Redis
  * has answered.
  */
-void	queue_defer_fetch(struct queue *);
+static inline void
+queue_defer_fetch(struct queue *q)
+{
+	if (q->ops->defer_fetch != NULL)
+		q->ops->defer_fetch(q);
+}
 
 /*
  * Takes the message back, copies the verdict, and takes what the result owns.  Results
  * of one turn of the loop go to Redis in one call.  Results of quick handlers may wait
  * up to 1 ms for more results; ready() waits with them.
  */
-void	queue_settle(struct queue *, struct message *, const struct verdict *, struct result *);
+static inline void
+queue_settle(struct queue *q, struct message *m, const struct verdict *v, struct result *r)
+{
+	q->ops->settle(q, m, v, r);
+}
 
 /* Periodic work: expiry, promotion, counters.  The server calls it every 10 s. */
-void	queue_tick(struct queue *);
+static inline void
+queue_tick(struct queue *q)
+{
+	q->ops->tick(q);
+}
 
 /*
  * A hint that a message in flight was cancelled.  The queue renews its leases now,
  * which tells it of the cancel.  It renews once more a little later, for messages whose
  * pop is not answered yet.  Many hints cost no more than one renewal each 100 ms.
  */
-void	queue_renew(struct queue *);
+static inline void
+queue_renew(struct queue *q)
+{
+	if (q->ops->renew != NULL)
+		q->ops->renew(q);
+}
+
+/*
+ * These messages become due as soon as Redis can be asked; not if the kind has no retries.
+ * Results that were settled before count.
+ */
+static inline void
+queue_due(struct queue *q, const struct retry *list, size_t n)
+{
+	if (q->ops->due != NULL)
+		q->ops->due(q, list, n);
+}
 
 /*
  * The room that undelivered messages of this queue take in a fetch: messages whose
  * payloads are on their way, and messages that no fetch has asked for.
  */
-unsigned	queue_held(const struct queue *);
+static inline unsigned
+queue_held(const struct queue *q)
+{
+	return q->ops->held != NULL ? q->ops->held(q) : 0;
+}
 
 /*
- * If the source is a list: for how long its oldest message has waited.  NULL for other
- * sources.
+ * If the source is a list: an estimate of how long its oldest message has waited, in seconds; -1:
+ * not known, or another source.  *taken: messages that the fleet had taken by then.
  */
-const struct arrivals *queue_arrivals(const struct queue *);
+double	queue_waited(const struct queue *, int64_t *taken);
 
 /*
  * Whether at least one master of a queue with keys on several masters is READY.  False
  * for any other queue: there queue_conn_up() and queue_conn_down() tell the state.
  */
-bool	queue_is_up_in_part(const struct queue *);
+static inline bool
+queue_is_up_in_part(const struct queue *q)
+{
+	return q->ops->is_up != NULL && q->ops->is_up(q);
+}
 
 /* For --until-empty: the last look found no waiting or due message, and none is in flight. */
-bool	queue_is_empty(const struct queue *);
+static inline bool
+queue_is_empty(const struct queue *q)
+{
+	return q->ops->is_empty(q);
+}
 
 /*
  * After queue_close() no message is delivered; closed() comes when none is in flight
@@ -240,5 +301,15 @@ bool	queue_is_empty(const struct queue *);
  * settled(SETTLED_GAVE_UP) for each unconfirmed result (the only callback from
  * inside a call), and frees messages that were never settled.
  */
-void	queue_close(struct queue *);
-void	queue_free(struct queue *);	/* any time, but not from a callback of this queue */
+static inline void
+queue_close(struct queue *q)
+{
+	q->ops->close(q);
+}
+/* Any time, but not from a callback of this queue. */
+static inline void
+queue_free(struct queue *q)
+{
+	if (q != NULL)
+		q->ops->free(q);
+}

@@ -12,7 +12,8 @@
  * they send nothing.
  *
  * When Redis has answered a PING, it has answered all commands before it.  A call that
- * it answered with NOSCRIPT was sent again after that PING: so a second PING follows.
+ * it answered with NOSCRIPT was sent again after that PING, perhaps twice: so two more PINGs
+ * follow.
  *
  * The route stays AWAY for a while if a command did not run for another reason than
  * MOVED, or if the slot moves twice in a second.
@@ -33,7 +34,7 @@
 #define RETRY_MAX	SEC
 #define SETTLED		(2 * SEC)	/* UP for longer: the next pause is RETRY_MIN again */
 #define MOVED_AGAIN	SEC
-#define PINGS		2
+#define PINGS		3
 
 enum route_state { ROUTE_AWAY, ROUTE_JOINED, ROUTE_UP, ROUTE_LEAVING };
 
@@ -43,7 +44,6 @@ struct route {
 	unsigned		 slot;
 	struct queue_env	 env;
 	struct node		*node;		/* NULL: AWAY */
-	struct watched_slot	 watched;	/* of a cluster; channel: owned, NULL: none */
 	enum route_state	 state;
 	struct request		 ping;		/* LEAVING */
 	int			 pings;
@@ -99,12 +99,8 @@ route_use(struct route *r, struct node *node)
 {
 	if (r->env.watch != NULL && r->env.watch != node->watch)
 		watch_move(r->env.watch, node->watch, r->slot);
-	/* Nowhere watches no slots: the last node does, until the route joins another. */
-	if (r->watched.channel != NULL)
-		slot_watch_add(node->slots, &r->watched);
 	r->env.conn = node->conn;
 	r->env.watch = node->watch;
-	r->env.bulk = node->bulk;
 }
 
 static void
@@ -229,10 +225,6 @@ routes_find(const struct routes *all, unsigned slot)
 	return NULL;
 }
 
-/*
- * The node may be one that the route has left: calls of the bulk connection are
- * answered late.
- */
 void
 routes_redirected(struct routes *all, const struct node *node, unsigned slot, bool later)
 {
@@ -252,42 +244,6 @@ routes_redirected(struct routes *all, const struct node *node, unsigned slot, bo
 
 /* -- users --------------------------------------------------------------------------------- */
 
-/* A new name of a channel in the slot of this key; NULL: it would not be in that slot. */
-static char *
-route_channel(const char *key, unsigned slot)
-{
-	size_t len = strlen(key);
-	const char *text = slot_text(key, &len);
-	char *channel = xasprintf("%s{%.*s}", KEYS_SLOT_PREFIX, (int)len, text);
-
-	if (slot_of(channel, strlen(channel)) == slot)
-		return channel;
-	free(channel);		/* a channel's queue: its name has no tag, and perhaps a "}" */
-	return NULL;
-}
-
-static struct route *
-route_new(struct routes *all, unsigned slot, const char *key)
-{
-	struct route *r = xcalloc(1, sizeof(*r));
-
-	/* Nobody knows since when the node has the slot: others may not have renewed yet. */
-	*r = (struct route){ .all = all, .slot = slot, .env = all->base,
-		.displaced = nodes_is_cluster(all->nodes) };
-	r->env.routes = nodes_is_cluster(all->nodes) ? all : NULL;
-	TAILQ_INIT(&r->users);
-	timer_init(&r->retry, all->base.loop, route_retry, r);
-	request_init(&r->ping, route_pinged, r);
-	TAILQ_INSERT_TAIL(&all->routes, r, entry);
-	r->watched.slot = slot;
-	if (nodes_is_cluster(all->nodes))
-		r->watched.channel = route_channel(key, slot);
-	if (nodes_nowhere(all->nodes) != NULL)
-		route_use(r, nodes_nowhere(all->nodes));
-	route_go(r);
-	return r;
-}
-
 /*
  * Uses the slot of QPAUSED.  If Q has a hash tag, all keys have that slot.  Only a kind
  * that subscribes may have no tag, and QPAUSED is the key that it looks at.
@@ -299,9 +255,23 @@ route_join(struct routes *all, const char *key, struct route_user *u)
 	unsigned slot = nodes_slot(all->nodes, paused, strlen(paused));
 	struct route *r = routes_find(all, slot);
 
-	u->route = r != NULL ? r : route_new(all, slot, paused);
 	free(paused);
-	return &u->route->env;
+	if (r == NULL) {
+		r = xcalloc(1, sizeof(*r));
+		/* Since when the node has the slot is unknown: others may not have renewed yet. */
+		*r = (struct route){ .all = all, .slot = slot, .env = all->base,
+			.displaced = nodes_is_cluster(all->nodes) };
+		r->env.routes = nodes_is_cluster(all->nodes) ? all : NULL;
+		TAILQ_INIT(&r->users);
+		timer_init(&r->retry, all->base.loop, route_retry, r);
+		request_init(&r->ping, route_pinged, r);
+		TAILQ_INSERT_TAIL(&all->routes, r, entry);
+		if (nodes_nowhere(all->nodes) != NULL)
+			route_use(r, nodes_nowhere(all->nodes));
+		route_go(r);
+	}
+	u->route = r;
+	return &r->env;
 }
 
 void
@@ -320,18 +290,6 @@ route_is_up(const struct route_user *u)
 	return u->route->state == ROUTE_UP;
 }
 
-static void
-route_free(struct route *r)
-{
-	TAILQ_REMOVE(&r->all->routes, r, entry);
-	request_cancel(&r->ping);
-	timer_stop(&r->retry);
-	slot_watch_remove(&r->watched, true);
-	route_set_node(r, NULL);
-	free(r->watched.channel);
-	free(r);
-}
-
 void
 route_leave(struct route_user *u)
 {
@@ -339,8 +297,13 @@ route_leave(struct route_user *u)
 
 	TAILQ_REMOVE(&r->users, u, entry);
 	u->route = NULL;
-	if (TAILQ_EMPTY(&r->users))
-		route_free(r);
+	if (!TAILQ_EMPTY(&r->users))
+		return;
+	TAILQ_REMOVE(&r->all->routes, r, entry);
+	request_cancel(&r->ping);
+	timer_stop(&r->retry);
+	route_set_node(r, NULL);
+	free(r);
 }
 
 struct conn *

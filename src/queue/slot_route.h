@@ -3,7 +3,7 @@
  * queues whose keys are in that slot share it, and its queue_env.  With one server there is
  * one route, for all queues.
  *
- *	struct queue_env base = { ... };	// all but conn, watch and bulk
+ *	struct queue_env base = { ... };	// all but conn and watch
  *	struct routes *all = routes_new(&base, nodes);
  *
  *	env = route_join(all, key, &user);	// opens the queue with it
@@ -12,8 +12,7 @@
  *	queue_free(q); route_leave(&user);
  *
  * up() and down() stand for queue_conn_up() and queue_conn_down().  After down() the
- * old connection has no unanswered call of the queue; the bulk connection may have
- * some.
+ * old connection has no unanswered call of the queue.
  */
 #pragma once
 

@@ -112,18 +112,6 @@ listener_free(struct subscription *s, struct listener *l)
 	free(l);
 }
 
-static bool
-subscription_has(const struct subscription *s, const char *master)
-{
-	const struct listener *l;
-
-	TAILQ_FOREACH(l, &s->listeners, entry) {
-		if (strcmp(l->servers[0], master) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The masters may have changed: opens and closes connections. */
 static void
 subscription_follow(void *arg)
@@ -137,7 +125,11 @@ subscription_follow(void *arg)
 			listener_free(s, l);
 	}
 	for (size_t i = 0; (master = route_master(s->env, i)) != NULL; i++) {
-		if (!subscription_has(s, master))
+		TAILQ_FOREACH(l, &s->listeners, entry) {
+			if (strcmp(l->servers[0], master) == 0)
+				break;
+		}
+		if (l == NULL)
 			(void)listener_new(s, master);
 	}
 	/* The connection that was down may be gone. */

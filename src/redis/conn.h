@@ -1,11 +1,10 @@
 /*
  * One connection to Redis, which is made again whenever it ends: resolve the name,
- * connect, greet (authenticate, select, load scripts), work.  After a failure it
+ * connect, greet (authenticate, select), work.  After a failure it
  * backs off for 0.1 s to 10 s, with jitter.
  *
- * The backoff starts over after a connection that was READY for 10 s, or that worked
- * for a second.  "Worked" means that a caller's command succeeded on it, and that
- * conn_reset() did not end it.  After one that worked for less, the next pause is at
+ * The backoff starts over after a connection that was READY for a second, or for 10 s if
+ * conn_reset() ended it.  After a shorter one that ended otherwise the next pause is at
  * most 0.8 s.  Servers are tried in order; one whose role is not master is skipped.
  * Names are resolved and the password file is read at every connect.
  *
@@ -36,15 +35,6 @@ struct conn;
 struct pending;
 struct redisReply;
 
-enum conn_state {
-	CONN_DOWN,		/* waiting for the backoff, or not started */
-	CONN_RESOLVING,
-	CONN_CONNECTING,
-	CONN_GREETING,		/* see greet.h */
-	CONN_READY,
-	CONN_CLOSING		/* conn_close(): answers outstanding commands, then stays down */
-};
-
 enum conn_answer { CONN_REPLY, CONN_LOST, CONN_NOT_SENT };
 
 /* reply is not NULL exactly for CONN_REPLY, and lives for the call only. */
@@ -56,6 +46,8 @@ struct conn_server {
 	char		 run_id[48];	/* "": INFO is denied */
 	char		 version[24];
 	char		 maxmemory_policy[24];	/* "": CONFIG is denied */
+	char		 replid[48];		/* "": INFO is denied */
+	int64_t		 client_id;		/* 0: unknown */
 	/* It may be another server than at the last READY, or have an older data set. */
 	bool		 changed;
 	bool		 first;		/* the first READY of this conn */
@@ -65,30 +57,38 @@ struct conn_events {
 	void	(*up)(const struct conn_server *, void *);
 	/* Once per change from READY, and per change of the cause while not READY. */
 	void	(*down)(const char *cause, void *);
+	/*
+	 * For a node of a cluster; NULL: it is none.  MOVED, ASK, TRYAGAIN and CLUSTERDOWN
+	 * mean that a caller's command did not run.  Then this gets the error, and the slot
+	 * of the command's first key.  may_ask: the command has one key, and was not sent
+	 * after ASKING.  Then this may return another connection, which must be READY: that
+	 * one sends the command after ASKING, and answers it.  If it returns NULL, the
+	 * command is answered CONN_NOT_SENT.
+	 */
+	struct conn *(*redirected)(const char *error, unsigned slot, bool may_ask, void *);
 };
 
-enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
+enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE */
 
 /*
  * Options are borrowed and must outlive the conn; name is for CLIENT SETNAME.  From now
- * on this process ignores SIGPIPE.  child_init() must come before conn_start(), since a
- * child process resolves the names of servers.
+ * on this process ignores SIGPIPE.
  */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
-/*
- * A larger reply ends the connection.  Default: REPLY_BYTES_MAX, the most that Redis
- * can hold.
- */
-void		 conn_set_reply_max(struct conn *, size_t bytes);
-/* The longest pause between attempts, if that is less than 10 s. */
-void		 conn_set_backoff_max(struct conn *, usec_t);
-/*
- * A longer silence ends the period of conn_timely_since().  The owner calls
- * conn_probe() every 10 s; if that is too rare, an idle connection also sends PINGs by
- * itself.
- */
-void		 conn_set_silence_max(struct conn *, usec_t);
+/* 0: the default. */
+struct conn_limits {
+	/* A larger reply ends the connection.  Default: the most that Redis can hold. */
+	size_t		 reply_max;
+	usec_t		 backoff_max;	/* the longest pause between attempts, if less than 10 s */
+	/*
+	 * A longer silence ends the period of conn_timely_since().  The owner calls
+	 * conn_probe() every 10 s; if that is too rare, an idle connection also sends PINGs
+	 * by itself.  Default: any silence.
+	 */
+	usec_t		 silence_max;
+};
+void		 conn_set_limits(struct conn *, const struct conn_limits *);
 void		 conn_start(struct conn *);	/* connects now, also during a backoff */
 
 /*
@@ -105,14 +105,16 @@ void		 conn_free(struct conn *);
  */
 struct pending	*conn_command(struct conn *, conn_answer_fn *fn, void *arg,
 		    const struct words *);
+/* The answer is not wanted any more: fn is not called.  The command may still act. */
+void		 conn_drop_answer(struct pending *);
 /* Words without spaces, NULL-terminated. */
 void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
 		    __attribute__((__sentinel__));
 
 /*
  * Calls a script: the words are KEYS, then ARGV.  It is sent as EVALSHA.  After
- * NOSCRIPT the call is sent again as EVAL, at once, and the script is loaded; then its
- * answer comes after those to later calls.
+ * NOSCRIPT the call is sent again as EVAL, at once; then its answer comes after those to
+ * later calls.
  *
  * caching, for watch.c: sends CLIENT CACHING YES right before the call, each time.  If
  * Redis refuses that, refused() gets the error reply from the loop, before fn is
@@ -124,17 +126,6 @@ void		 conn_set_caching(struct conn *,
 		    void (*refused)(const struct redisReply *, void *), void *arg);
 
 /*
- * For a node of a cluster.  MOVED, ASK, TRYAGAIN and CLUSTERDOWN mean that a caller's
- * command did not run.  Then fn gets the error, and the slot of the command's first
- * key; a NULL fn ends this.  may_ask: the command has one key, and was not sent after
- * ASKING.  Then fn may return another connection, which must be READY: that one sends
- * the command after ASKING, and answers it.  If fn returns NULL, the command is
- * answered CONN_NOT_SENT.
- */
-typedef struct conn *conn_redirected_fn(const char *error, unsigned slot, bool may_ask, void *);
-void		 conn_set_redirected(struct conn *, conn_redirected_fn *, void *arg);
-
-/*
  * CONN_SUBSCRIBER only.  fn gets each message: the channel, and the payload as
  * a reply (a string; for invalidations an array of keys or nil).  Subscribes
  * again by itself after a reconnect, before up() is called.
@@ -142,17 +133,6 @@ void		 conn_set_redirected(struct conn *, conn_redirected_fn *, void *arg);
 typedef void conn_message_fn(const char *channel, size_t, const struct redisReply *, void *);
 void		 conn_subscribe(struct conn *, bool pattern, const char *name,
 		    conn_message_fn *, void *);
-
-/*
- * CONN_SUBSCRIBER with a subscription, to a node of a cluster, READY.  SSUBSCRIBE to a channel
- * of a slot, or SUNSUBSCRIBE.  fn, which may be NULL, gets the reply: an error, or any other.
- * The node may end the subscription, when the slot leaves it: ended() is called then, and
- * sometimes after SUNSUBSCRIBE.  Messages are ignored.
- */
-struct pending	*conn_subscribe_slot(struct conn *, bool on, const char *channel,
-		    conn_answer_fn *fn, void *arg);
-void		 conn_set_slot_ended(struct conn *, void (*ended)(unsigned slot, void *),
-		    void *arg);
 
 /*
  * Tests the connection by a PING with a word, or on a subscriber by another SUBSCRIBE
@@ -164,19 +144,13 @@ void		 conn_probe(struct conn *);
 /* Closes and connects anew (after READONLY, say): outstanding commands are LOST. */
 void		 conn_reset(struct conn *, const char *cause);
 
-enum conn_state	 conn_state(const struct conn *);
 bool		 conn_is_ready(const struct conn *);
 const struct conn_server *conn_server(const struct conn *);	/* of the last READY */
-/*
- * Compares their run ids, or without these their addresses.  A CLIENT ID of one server
- * has no meaning on another.
- */
-bool		 conn_is_one_server(const struct conn_server *, const struct conn_server *);
 int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
 uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
 /*
- * The time since when the server has answered in time; mono, 0: not READY.  After
- * conn_set_silence_max() the period includes the end of a connection, if the same
+ * The time since when the server has answered in time; mono, 0: not READY.  With a
+ * silence_max the period includes the end of a connection, if the same
  * server is READY again within that time and no attempt was refused.
  */
 usec_t		 conn_timely_since(const struct conn *);

@@ -1,9 +1,9 @@
 /*
  * The greeting: the first commands on every connection, and what their replies
- * say.  conn.c and blocking_conn.c send it: all commands at once, in one round trip; the
+ * say.  conn.c sends it: all commands at once, in one round trip; the
  * replies come in the same order.
  *
- *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME SCRIPT-LOAD
+ *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME
  *
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
@@ -12,16 +12,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/util.h"
-#include "redis/redis_options.h"
-#include "redis/words.h"
-
-struct redisReply;
-struct script;
+#include "redis/conn.h"
 
 enum greet_step {
 	GREET_AUTH,
@@ -34,40 +25,28 @@ enum greet_step {
 	GREET_ROLE,
 	GREET_POLICY,
 	GREET_TIME,
-	GREET_SCRIPT,			/* once per script of the table */
-	GREET_END
-};
-
-/* A place in the walk through the steps. */
-struct greet_place {
-	enum greet_step	 step;
-	size_t		 script;	/* GREET_SCRIPT: index in the table */
+	GREET_STEPS
 };
 
 struct greet {
 	const struct redis_options *opt;
 	const char	 *name;		/* NULL: no CLIENT SETNAME; borrowed */
-	bool		  worker;	/* ask what a worker needs to know */
-	bool		  scripts;	/* load them */
 	char		 *password;	/* NULL: none; wiped and freed as soon as it is sent */
 	size_t		  password_len;
-	char		  database[12];
-	struct greet_place sent, answered;	/* the next one of either */
+	enum greet_step	  steps[GREET_STEPS];	/* of this greeting */
+	unsigned	  n, sent, answered;	/* how many of them */
 
 	/* From the replies: */
 	char		 *cause;	/* why this server cannot be used; NULL: no reason yet */
-	int64_t		  id;		/* CLIENT ID; 0: unknown */
+	struct conn_server server;
 	double		  time;		/* Redis' own; 0: unknown */
-	char		  run_id[48];
-	char		  replid[48];	/* "": INFO is denied */
 	bool		  inherits;	/* it was a replica: its data came from another server */
-	char		  version[24];
-	char		  maxmemory_policy[24];
 };
 
 /* Reads the password.  Returns 0, or -1 with *cause; call greet_done() after both. */
+/* worker: asks for what a worker needs to know. */
 int	greet_init(struct greet *, const struct redis_options *, const char *name,
-	    bool worker, bool scripts, char **cause) MUSTCHECK;
+	    bool worker, char **cause) MUSTCHECK;
 void	greet_done(struct greet *);
 
 /* The next command to send, which replaces the words; it is valid until the next call. */

@@ -3,6 +3,16 @@
  *
  * A node of a cluster is made when some user needs it.  When it no longer owns a slot,
  * it is retired: it has a second to answer its calls, and is freed when nobody uses it.
+ *
+ * The table of slots comes by a question: CLUSTER INFO, for the epoch, and CLUSTER SLOTS.
+ * It goes to the READY nodes in turn.  If there is none, it goes to `seed`, a connection
+ * that walks through the seeds and all masters that were ever known.  `seed` is closed once
+ * a node is READY.  A table of an older epoch than the last one is ignored: it comes from a
+ * server that was cut off.
+ *
+ *	IDLE --nodes_want_table()--> WANTED --the timer--> ASKED --answered--> IDLE, or WANTED
+ *	  '--- the timer, in trouble ---^                   | |                 if of no use
+ *	                                                    '-' no answer in 1 s: another node
  */
 #include "redis/nodes.h"
 
@@ -11,12 +21,16 @@
 
 #include "base/util.h"
 #include "loop/timer.h"
-#include "redis/slot_table.h"
+#include "redis/reply.h"
+#include "redis/slots.h"
 
-#define LOOK_EVERY	SEC
+#define ASK_EVERY	SEC		/* between two questions, and for an answer */
+#define EPOCH_KEPT	(30 * SEC)	/* for this time an older table is ignored */
 #define HANGS		SEC		/* after this time without a reply it hangs */
 #define RETIRE_AFTER	SEC
-#define NODE_BACKOFF	SEC		/* the longest, of a master */
+#define NODE_BACKOFF	SEC		/* the longest, of a master and of a seed */
+
+enum table_state { TABLE_IDLE, TABLE_WANTED, TABLE_ASKED, TABLE_STOPPED };
 
 struct nodes {
 	struct loop		*loop;
@@ -25,26 +39,60 @@ struct nodes {
 	const struct nodes_events *events;
 	void			*arg;
 	TAILQ_HEAD(, node)	 all;		/* one server: exactly one */
-	size_t			 reply_max;	/* 0: the limits are not set */
-	usec_t			 backoff_max, silence_max;
+	struct conn_limits	 limits;
 	unsigned		 closing;	/* connections that nodes_close() waits for */
 	void			(*closed)(void *);
 	void			*closed_arg;
 
 	/* Of a cluster. */
-	struct slot_table	*table;		/* NULL: one server */
-	struct slots		*slots;		/* its */
-	struct node		*nowhere;
+	struct node		*nowhere;	/* NULL: one server */
+	struct timer		 sweep;		/* set: nodes are retired */
+	struct slots		 slots;		/* the table */
 	bool			 patched;	/* MOVED has changed the table since it came */
-	enum { SLOTS_HEARD, SLOTS_DENIED, SLOTS_UNKNOWN } refused;	/* the last refusal */
 	/* A user needs a slot without a node, or did when the table last changed. */
 	bool			 missing;
-	struct timer		 sweep;		/* set: nodes are retired */
-	struct timer		 look;		/* for a node that hangs */
+	char			*no_table;	/* why there is no table; NULL: there is one */
+	struct redis_options	 any;		/* servers: owned, and only grows */
+	size_t			 nservers;
+	char			*no_servers[1];
+	struct conn		*seed;		/* NULL: not needed */
+	enum table_state	 state;
+	/* IDLE: the look for trouble; WANTED: the question; ASKED: its limit. */
+	struct timer		 ask;
+	struct request		 info, question;
+	char			*asked;		/* the server that is asked */
+	usec_t			 asked_at;	/* mono; 0: never */
+	int64_t			 epoch_here;	/* of the server that is asked; 0: unknown */
+	int64_t			 epoch;		/* the latest one seen; 0: unknown */
+	usec_t			 epoch_at;	/* mono; when it was seen last */
 };
 
 static struct node	*node_find(const struct nodes *, const char *address);
 static struct node	*node_at(struct nodes *, const char *address);
+
+bool
+nodes_is_cluster(const struct nodes *n)
+{
+	return n->nowhere != NULL;
+}
+
+static void
+nodes_set_state(struct nodes *n, enum table_state state)
+{
+	n->state = state;
+}
+
+/* Asks for the table now, but at most once a second. */
+static void
+nodes_want_table(struct nodes *n)
+{
+	usec_t since = clock_mono() - n->asked_at;
+
+	if (!nodes_is_cluster(n) || n->state != TABLE_IDLE)
+		return;
+	nodes_set_state(n, TABLE_WANTED);
+	timer_set(&n->ask, n->asked_at == 0 || since >= ASK_EVERY ? 0 : ASK_EVERY - since);
+}
 
 /* -- one node ------------------------------------------------------------------- */
 
@@ -55,9 +103,9 @@ node_up(const struct conn_server *server, void *arg)
 	struct nodes *n = node->nodes;
 
 	xreplace(&node->cause, NULL);
-	n->events->up(node, server, n->arg);
-	if (n->table != NULL)
-		slot_table_want(n->table);
+	if (n->events->up != NULL)
+		n->events->up(node, server, n->arg);
+	nodes_want_table(n);
 }
 
 static void
@@ -68,32 +116,7 @@ node_down(const char *cause, void *arg)
 
 	xreplace(&node->cause, cause);
 	n->events->down(node, cause, n->arg);
-	if (n->table != NULL)
-		slot_table_want(n->table);
-}
-
-static void
-node_watch(bool on, const char *why, void *arg)
-{
-	const struct node *node = arg;
-
-	node->nodes->events->watch(on, why, node->nodes->arg);
-}
-
-/*
- * The connection of the node that ASK names; NULL: it is not READY, or not a known
- * master.  A master without a connection gets one, for the next time.
- */
-static struct conn *
-nodes_asked(struct nodes *n, const char *address)
-{
-	struct node *node = node_find(n, address);
-
-	for (size_t i = 0; node == NULL && i < n->slots->n; i++) {
-		if (strcmp(n->slots->nodes[i], address) == 0)
-			node = node_at(n, address);
-	}
-	return node != NULL && conn_is_ready(node->conn) ? node->conn : NULL;
+	nodes_want_table(n);
 }
 
 /*
@@ -107,69 +130,37 @@ node_redirected(const char *error, unsigned slot, bool may_ask, void *arg)
 	struct nodes *n = node->nodes;
 	bool moved = strncmp(error, "MOVED ", 6) == 0, later = true;
 	char *to = slots_redirection(error, node->address, &slot);
-	struct conn *asked = may_ask && !moved && to != NULL ? nodes_asked(n, to) : NULL;
+	struct node *asked = NULL;
+
+	/* A master without a connection gets one, for the next time. */
+	if (may_ask && !moved && to != NULL) {
+		asked = node_find(n, to);
+		if (asked == NULL && util_has(n->slots.nodes, n->slots.n, to))
+			asked = node_at(n, to);
+	}
 
 	if (moved && to != NULL && strcmp(to, node->address) != 0) {
-		slots_set(n->slots, slot, to);
+		slots_set(&n->slots, slot, to);
 		n->patched = true;
 		later = false;
 	}
 	free(to);
-	if (asked != NULL)
-		return asked;
+	if (asked != NULL && conn_is_ready(asked->conn))
+		return asked->conn;
 	if (moved || strncmp(error, "CLUSTERDOWN ", 12) == 0)
-		slot_table_want(n->table);
-	n->events->redirected(node, slot, later, n->arg);
+		nodes_want_table(n);
+	n->events->redirected(node, error, slot, later, n->arg);
 	return NULL;
-}
-
-/*
- * Like node_redirected(), but never passes a call on: only the bulk connection answers
- * its calls.
- */
-static struct conn *
-node_bulk_redirected(const char *error, unsigned slot, bool may_ask UNUSED, void *arg)
-{
-	return node_redirected(error, slot, false, arg);
-}
-
-/* This node knows which one has the slot now, so it is asked next. */
-static void
-node_slot_left(void *arg)
-{
-	struct node *node = arg;
-	struct nodes *n = node->nodes;
-
-	TAILQ_REMOVE(&n->all, node, entry);
-	TAILQ_INSERT_HEAD(&n->all, node, entry);
-	slot_table_want(n->table);
-}
-
-static void
-node_slots_refused(const char *error, bool denied, void *arg)
-{
-	const struct node *node = arg;
-	struct nodes *n = node->nodes;
-	unsigned refused = denied ? SLOTS_DENIED : SLOTS_UNKNOWN;
-
-	if (n->refused == refused)
-		return;
-	n->refused = refused;
-	n->events->slots_refused(error, denied, n->arg);
 }
 
 static void
 node_limit(const struct nodes *n, const struct node *node)
 {
-	usec_t backoff = n->table != NULL && n->backoff_max > NODE_BACKOFF ? NODE_BACKOFF :
-	    n->backoff_max;
+	struct conn_limits limits = n->limits;
 
-	if (n->reply_max == 0)
-		return;
-	conn_set_reply_max(node->conn, n->reply_max);
-	conn_set_backoff_max(node->conn, backoff);
-	conn_set_silence_max(node->conn, n->silence_max);
-	bulk_set_limits(node->bulk, n->reply_max, backoff);
+	if (node->address != NULL && (limits.backoff_max == 0 || limits.backoff_max > NODE_BACKOFF))
+		limits.backoff_max = NODE_BACKOFF;
+	conn_set_limits(node->conn, &limits);
 }
 
 /*
@@ -179,31 +170,26 @@ node_limit(const struct nodes *n, const struct node *node)
 static struct node *
 node_new(struct nodes *n, const char *address)
 {
-	static const struct conn_events events = { node_up, node_down };
-	static const struct slot_watch_events slots = { node_slot_left, node_slots_refused };
+	static const struct conn_events one = { .up = node_up, .down = node_down };
+	static const struct conn_events master = {
+		.up = node_up, .down = node_down, .redirected = node_redirected
+	};
 	struct node *node = NEW(struct node, .nodes = n);
 	const struct redis_options *opt = n->opt;
 
 	if (address != NULL) {
 		node->address = xstrdup(address);
 		node->servers[0] = address[0] != '\0' ? node->address : NULL;
-		node->options = *slot_table_any(n->table);
+		node->options = n->any;
 		node->options.servers = node->servers;
 		node->options.any_role = false;
 		opt = &node->options;
 	}
-	node->conn = conn_new(n->loop, opt, n->name, 0, &events, node);
-	node->watch = watch_new(n->loop, node->conn, opt, n->name, node_watch, node);
-	node->bulk = bulk_new(n->loop, node->conn, opt, n->name);
+	node->conn = conn_new(n->loop, opt, n->name, 0, address != NULL ? &master : &one, node);
+	node->watch = watch_new(n->loop, node->conn, opt, n->name, n->events->watch, n->arg);
 	node_limit(n, node);
 	if (address == NULL || address[0] != '\0')
 		TAILQ_INSERT_TAIL(&n->all, node, entry);
-	if (address == NULL)
-		return node;
-	if (address[0] != '\0')
-		node->slots = watch_slots(node->watch, &slots, node);
-	conn_set_redirected(node->conn, node_redirected, node);
-	bulk_set_redirected(node->bulk, node_bulk_redirected, node);
 	return node;
 }
 
@@ -212,9 +198,9 @@ node_free(struct node *node)
 {
 	if (node == NULL)
 		return;
-	node->nodes->events->gone(node, node->nodes->arg);
+	if (node->nodes->events->gone != NULL)
+		node->nodes->events->gone(node, node->nodes->arg);
 	watch_free(node->watch);
-	bulk_free(node->bulk);
 	conn_free(node->conn);
 	free(node->address);
 	free(node->cause);
@@ -247,18 +233,25 @@ node_at(struct nodes *n, const char *address)
 	return node;
 }
 
-/* -- nodes of keys --------------------------------------------------------------- */
-
-bool
-nodes_is_cluster(const struct nodes *n)
+/* The first node that is READY; NULL: none is. */
+static struct node *
+nodes_ready(const struct nodes *n)
 {
-	return n->table != NULL;
+	struct node *node;
+
+	TAILQ_FOREACH(node, &n->all, entry) {
+		if (conn_is_ready(node->conn))
+			break;
+	}
+	return node;
 }
+
+/* -- nodes of keys --------------------------------------------------------------- */
 
 unsigned
 nodes_slot(const struct nodes *n, const char *key, size_t len)
 {
-	return n->table != NULL ? slot_of(key, len) : 0;
+	return nodes_is_cluster(n) ? slot_of(key, len) : 0;
 }
 
 struct node *
@@ -266,11 +259,11 @@ nodes_of(struct nodes *n, unsigned slot)
 {
 	const char *address;
 
-	if (n->table == NULL)
+	if (!nodes_is_cluster(n))
 		return TAILQ_FIRST(&n->all);
-	if ((address = slots_node(n->slots, slot)) == NULL) {
+	if ((address = slots_node(&n->slots, slot)) == NULL) {
 		n->missing = true;
-		slot_table_want(n->table);
+		nodes_want_table(n);
 		return NULL;
 	}
 	return node_at(n, address);
@@ -279,13 +272,13 @@ nodes_of(struct nodes *n, unsigned slot)
 const char *
 nodes_master(const struct nodes *n, size_t i)
 {
-	return i < n->slots->n ? n->slots->nodes[i] : NULL;
+	return i < n->slots.n ? n->slots.nodes[i] : NULL;
 }
 
 struct conn *
 nodes_master_conn(struct nodes *n, size_t i)
 {
-	return i < n->slots->n ? node_at(n, n->slots->nodes[i])->conn : NULL;
+	return i < n->slots.n ? node_at(n, n->slots.nodes[i])->conn : NULL;
 }
 
 struct node *
@@ -305,7 +298,7 @@ nodes_conn(struct nodes *n, const char *key)
 const struct redis_options *
 nodes_any(const struct nodes *n)
 {
-	return n->table != NULL ? slot_table_any(n->table) : n->opt;
+	return nodes_is_cluster(n) ? &n->any : n->opt;
 }
 
 /* -- nodes that own no slot any more ------------------------------------------------ */
@@ -343,16 +336,56 @@ nodes_sweep(void *arg)
 	}
 }
 
+/* -- the servers to ask ------------------------------------------------------------------- */
+
+/* Adds a server to the list, which never shrinks: connections remember their place in it. */
 static void
-nodes_retire(struct nodes *n)
+nodes_add_server(struct nodes *n, const char *server)
+{
+	if (util_has(n->any.servers, n->nservers, server) || n->nservers == SLOTS_NODES_MAX)
+		return;
+	n->any.servers = xreallocarray(n->any.servers, n->nservers + 2, sizeof(char *));
+	n->any.servers[n->nservers++] = xstrdup(server);
+	n->any.servers[n->nservers] = NULL;
+}
+
+/* The server was of no use: the others are tried before it. */
+static void
+nodes_put_last(struct nodes *n, const char *server)
+{
+	char **s = n->any.servers, *last;
+	size_t i = 0;
+
+	while (i < n->nservers && strcmp(s[i], server) != 0)
+		i++;
+	for (; i + 1 < n->nservers; i++) {
+		last = s[i];
+		s[i] = s[i + 1];
+		s[i + 1] = last;
+	}
+}
+
+/* -- the table ------------------------------------------------------------------------ */
+
+static void
+nodes_set_no_table(struct nodes *n, const char *cause)
+{
+	if (cause == NULL ? n->no_table == NULL :
+	    n->no_table != NULL && strcmp(n->no_table, cause) == 0)
+		return;
+	xreplace(&n->no_table, cause);
+	n->events->no_table(cause, n->arg);
+}
+
+/* Retires the nodes that own no slot any more. */
+static void
+nodes_changed(struct nodes *n)
 {
 	struct node *node;
-	size_t i;
 
+	n->patched = n->missing = false;
 	TAILQ_FOREACH(node, &n->all, entry) {
-		for (i = 0; i < SLOTS && !slots_is_node(n->slots, (unsigned)i, node->address); i++)
-			continue;
-		node->retired = i == SLOTS;
+		node->retired = !util_has(n->slots.nodes, n->slots.n, node->address);
 		if (!node->retired)
 			continue;
 		if (node_hangs(node))
@@ -360,86 +393,168 @@ nodes_retire(struct nodes *n)
 		if (!timer_is_set(&n->sweep))
 			timer_set(&n->sweep, RETIRE_AFTER);
 	}
+	if (n->events->changed != NULL)
+		n->events->changed((unsigned)n->slots.n, n->arg);
 }
 
-/* -- the table ------------------------------------------------------------------------ */
+/* A table has come; false if it is of no use. */
+static bool
+nodes_take_table(struct nodes *n, const struct redisReply *reply, char **cause)
+{
+	bool changed;
+
+	if (slots_fill(&n->slots, reply, n->asked, &changed, cause) == -1)
+		return false;
+	if (n->epoch_here > 0) {
+		n->epoch = n->epoch_here;
+		n->epoch_at = clock_mono();
+	}
+	for (size_t i = 0; i < n->slots.n; i++)
+		nodes_add_server(n, n->slots.nodes[i]);
+	nodes_set_no_table(n, NULL);
+	if (changed || n->patched)
+		nodes_changed(n);
+	return true;
+}
+
+static void
+nodes_got_info(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct nodes *n = arg;
+	char *epoch = reply_info(answer == CONN_REPLY ? reply : NULL, "cluster_current_epoch");
+
+	n->epoch_here = strtoll(epoch, NULL, 10);
+	free(epoch);
+}
+
+static void
+nodes_got_slots(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct nodes *n = arg;
+	char *cause = NULL;
+	bool ok = false;
+
+	if (answer == CONN_REPLY && n->epoch_here > 0 && n->epoch_here < n->epoch &&
+	    clock_mono() - n->epoch_at < EPOCH_KEPT)
+		(void)util_cause(&cause, "%s: its table of slots is old", n->asked);
+	else if (answer == CONN_REPLY)
+		ok = nodes_take_table(n, reply, &cause);
+	if (!ok)
+		nodes_put_last(n, n->asked);
+	if (n->seed != NULL && cause != NULL) {
+		conn_reset(n->seed, cause);
+		nodes_set_no_table(n, cause);
+	}
+	free(cause);
+	request_cancel(&n->info);
+	request_cancel(&n->question);
+	if (n->state != TABLE_ASKED)
+		return;
+	nodes_set_state(n, TABLE_IDLE);
+	timer_set(&n->ask, ASK_EVERY);
+	if (!ok)
+		nodes_want_table(n);
+}
+
+/* -- questions ------------------------------------------------------------------------ */
+
+static void
+nodes_send_question(struct nodes *n, struct conn *conn)
+{
+	xreplace(&n->asked, conn_server(conn)->address);
+	n->epoch_here = 0;
+	request_words(&n->info, conn, "CLUSTER", "INFO", NULL);
+	request_words(&n->question, conn, "CLUSTER", "SLOTS", NULL);
+}
+
+static void
+seed_up(const struct conn_server *server UNUSED, void *arg)
+{
+	struct nodes *n = arg;
+
+	if (n->state == TABLE_ASKED && !request_is_sent(&n->question))
+		nodes_send_question(n, n->seed);
+}
+
+static void
+seed_down(const char *cause, void *arg)
+{
+	struct nodes *n = arg;
+
+	if (n->slots.n == 0)
+		nodes_set_no_table(n, cause);
+}
 
 /*
  * Whether another master may soon take a slot, or has taken it: then the table is asked
  * for often.
  */
 static bool
-nodes_is_in_trouble(void *arg)
+nodes_are_in_trouble(const struct nodes *n)
 {
-	const struct nodes *n = arg;
 	const struct node *node;
 
 	TAILQ_FOREACH(node, &n->all, entry) {
-		if (node_hangs(node) || slot_watch_is_behind(node->slots))
+		if (node_hangs(node))
 			return true;
 	}
-	return n->slots->n == 0 || !nodes_are_ready(n);
+	return n->slots.n == 0 || !nodes_are_ready(n);
 }
 
-/* Every second. */
+/* The timer: asks, or gives up a question without an answer. */
 static void
-nodes_look(void *arg)
-{
-	struct nodes *n = arg;
-
-	timer_set(&n->look, LOOK_EVERY);
-	if (nodes_is_in_trouble(n))
-		slot_table_want(n->table);
-}
-
-/* The next READY node to ask for the table: they take turns. */
-static struct conn *
 nodes_ask(void *arg)
 {
+	static const struct conn_events events = { .up = seed_up, .down = seed_down };
 	struct nodes *n = arg;
-	struct node *node;
+	bool again = n->state == TABLE_ASKED && request_is_sent(&n->question);
+	struct node *node = nodes_ready(n);
 
-	TAILQ_FOREACH(node, &n->all, entry) {
-		if (conn_is_ready(node->conn))
-			break;
-	}
-	if (node == NULL)
-		return NULL;
-	TAILQ_REMOVE(&n->all, node, entry);
-	TAILQ_INSERT_TAIL(&n->all, node, entry);
-	return node->conn;
-}
-
-static void
-nodes_table_came(bool changed, void *arg)
-{
-	struct nodes *n = arg;
-
-	if (!changed && !n->patched)
+	if (n->state == TABLE_IDLE && !nodes_are_in_trouble(n)) {
+		timer_set(&n->ask, ASK_EVERY);
 		return;
-	n->patched = n->missing = false;
-	nodes_retire(n);
-	n->events->changed((unsigned)n->slots->n, n->arg);
+	}
+	request_cancel(&n->info);
+	request_cancel(&n->question);
+	nodes_set_state(n, TABLE_ASKED);
+	n->asked_at = clock_mono();
+	timer_set(&n->ask, ASK_EVERY);
+	if (node != NULL) {	/* they take turns */
+		TAILQ_REMOVE(&n->all, node, entry);
+		TAILQ_INSERT_TAIL(&n->all, node, entry);
+		conn_free(n->seed);
+		n->seed = NULL;
+		nodes_send_question(n, node->conn);
+	} else if (n->seed == NULL) {
+		n->seed = conn_new(n->loop, &n->any, n->name, 0, &events, n);
+		conn_set_limits(n->seed, &(struct conn_limits){ .backoff_max = NODE_BACKOFF });
+		conn_start(n->seed);
+	} else if (again) {
+		nodes_put_last(n, n->asked);
+		conn_reset(n->seed, "no answer to CLUSTER SLOTS");
+	} else if (conn_is_ready(n->seed)) {
+		nodes_send_question(n, n->seed);
+	}
 }
 
 static void
-nodes_no_table(const char *cause, void *arg)
+nodes_stop_asking(struct nodes *n)
 {
-	struct nodes *n = arg;
-
-	n->events->no_table(cause, n->arg);
+	timer_stop(&n->sweep);
+	timer_stop(&n->ask);
+	request_cancel(&n->info);
+	request_cancel(&n->question);
+	nodes_set_state(n, TABLE_STOPPED);
 }
 
 /* -- all of them ------------------------------------------------------------------------ */
 
 void
-nodes_set_limits(struct nodes *n, size_t reply_max, usec_t backoff_max, usec_t silence_max)
+nodes_set_limits(struct nodes *n, const struct conn_limits *limits)
 {
 	struct node *node;
 
-	n->reply_max = reply_max;
-	n->backoff_max = backoff_max;
-	n->silence_max = silence_max;
+	n->limits = *limits;
 	TAILQ_FOREACH(node, &n->all, entry)
 		node_limit(n, node);
 }
@@ -450,28 +565,20 @@ nodes_probe(struct nodes *n)
 	struct node *node;
 
 	TAILQ_FOREACH(node, &n->all, entry) {
-		if (!conn_is_ready(node->conn))
-			continue;
 		conn_probe(node->conn);
-		watch_probe(node->watch);
+		if (conn_is_ready(node->conn))
+			watch_probe(node->watch);
 	}
-	if (n->table != NULL)
-		slot_table_want(n->table);
+	nodes_want_table(n);
 }
 
 void
 nodes_start(struct nodes *n)
 {
-	struct node *node;
-
-	if (n->table != NULL) {
-		timer_set(&n->look, LOOK_EVERY);
-		slot_table_want(n->table);
-		return;
-	}
-	node = TAILQ_FIRST(&n->all);
-	conn_start(node->conn);
-	watch_start(node->watch);
+	if (nodes_is_cluster(n))
+		nodes_want_table(n);
+	else
+		conn_start(TAILQ_FIRST(&n->all)->conn);
 }
 
 static void
@@ -491,33 +598,15 @@ nodes_close(struct nodes *n, usec_t within, void (*done)(void *), void *arg)
 
 	n->closed = done;
 	n->closed_arg = arg;
-	timer_stop(&n->sweep);
-	timer_stop(&n->look);
+	nodes_stop_asking(n);
 	TAILQ_FOREACH(node, &n->all, entry)
 		n->closing++;
-	if (n->table != NULL) {
-		slot_table_stop(n->table);
+	if (nodes_is_cluster(n)) {
 		n->closing++;
 		conn_close(n->nowhere->conn, 0, nodes_conn_closed, n);
 	}
 	TAILQ_FOREACH(node, &n->all, entry)
 		conn_close(node->conn, within, nodes_conn_closed, n);
-}
-
-static void
-nodes_init_cluster(struct nodes *n)
-{
-	static const struct slot_table_events events = {
-		.ask = nodes_ask, .is_in_trouble = nodes_is_in_trouble,
-		.came = nodes_table_came, .none = nodes_no_table
-	};
-
-	n->table = slot_table_new(n->loop, n->opt, n->name, &events, n);
-	n->slots = slot_table_slots(n->table);
-	timer_init(&n->sweep, n->loop, nodes_sweep, n);
-	timer_init(&n->look, n->loop, nodes_look, n);
-	n->nowhere = node_new(n, "");
-	n->nowhere->options.timeout = MSEC;	/* no call waits for its bulk connection */
 }
 
 struct nodes *
@@ -528,10 +617,22 @@ nodes_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	    .events = events, .arg = arg);
 
 	TAILQ_INIT(&n->all);
-	if (opt->clusters != NULL && opt->clusters[0] != NULL)
-		nodes_init_cluster(n);
-	else
+	timer_init(&n->sweep, n->loop, nodes_sweep, n);
+	timer_init(&n->ask, n->loop, nodes_ask, n);
+	request_init(&n->info, nodes_got_info, n);
+	request_init(&n->question, nodes_got_slots, n);
+	if (opt->clusters == NULL || opt->clusters[0] == NULL) {
 		(void)node_new(n, NULL);
+		return n;
+	}
+	n->any = *opt;
+	n->any.servers = xcalloc(1, sizeof(char *));
+	n->any.sentinels = n->no_servers;
+	n->any.clusters = NULL;
+	n->any.any_role = true;
+	for (char **s = opt->clusters; *s != NULL; s++)
+		nodes_add_server(n, *s);
+	n->nowhere = node_new(n, "");
 	return n;
 }
 
@@ -542,14 +643,15 @@ nodes_free(struct nodes *n)
 
 	if (n == NULL)
 		return;
-	timer_stop(&n->sweep);
-	timer_stop(&n->look);
-	if (n->table != NULL)
-		slot_table_stop(n->table);
+	nodes_stop_asking(n);
 	while ((node = TAILQ_TAKE(&n->all, entry)) != NULL)
 		node_free(node);
 	node_free(n->nowhere);
-	slot_table_free(n->table);
+	conn_free(n->seed);
+	slots_done(&n->slots);
+	util_free_list(n->any.servers);
+	free(n->asked);
+	free(n->no_table);
 	free(n->name);
 	free(n);
 }
@@ -566,20 +668,13 @@ nodes_are_ready(const struct nodes *n)
 		if (!node->retired && !conn_is_ready(node->conn))
 			return false;
 	}
-	return !TAILQ_EMPTY(&n->all) && !n->missing &&
-	    (n->table == NULL || slot_table_cause(n->table) == NULL);
+	return !TAILQ_EMPTY(&n->all) && !n->missing && n->no_table == NULL;
 }
 
 bool
 nodes_is_one_ready(const struct nodes *n)
 {
-	const struct node *node;
-
-	TAILQ_FOREACH(node, &n->all, entry) {
-		if (conn_is_ready(node->conn))
-			return true;
-	}
-	return false;
+	return nodes_ready(n) != NULL;
 }
 
 void
@@ -587,8 +682,8 @@ nodes_causes(const struct nodes *n, struct buf *b)
 {
 	const struct node *node;
 
-	if (n->table != NULL && slot_table_cause(n->table) != NULL)
-		buf_puts(b, slot_table_cause(n->table));
+	if (n->no_table != NULL)
+		buf_puts(b, n->no_table);
 	TAILQ_FOREACH(node, &n->all, entry) {
 		if (!node->retired && !conn_is_ready(node->conn))
 			buf_printf(b, "%s%s", b->len > 0 ? "; " : "",
@@ -627,11 +722,9 @@ nodes_reconnects(const struct nodes *n)
 const struct conn_server *
 nodes_server(const struct nodes *n)
 {
-	const struct node *node, *best = TAILQ_FIRST(&n->all);
+	const struct node *node = nodes_ready(n);
 
-	TAILQ_FOREACH(node, &n->all, entry) {
-		if (conn_is_ready(node->conn))
-			best = node;
-	}
-	return conn_server(best != NULL ? best->conn : n->nowhere->conn);
+	if (node == NULL)
+		node = TAILQ_EMPTY(&n->all) ? n->nowhere : TAILQ_FIRST(&n->all);
+	return conn_server(node->conn);
 }

@@ -5,9 +5,8 @@
  * every key.
  *
  * With a cluster there is a node for each master that some user needs, by the table of
- * slots.  The table is asked for at each connect, after MOVED, when a watched slot leaves
- * its node (slot_watch.h), every 10 s, and each second while a needed node is down or does
- * not answer.
+ * slots.  The table is asked for at each connect, after MOVED, every 10 s, and each second
+ * while a needed node is down or does not answer.
  */
 #pragma once
 
@@ -17,19 +16,16 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "loop/loop.h"
-#include "redis/bulk.h"
 #include "redis/conn.h"
 #include "redis/redis_options.h"
 #include "redis/watch.h"
 
 struct nodes;
 
-/* The first four members are valid as long as the node. */
+/* The first three members are valid as long as the node. */
 struct node {
 	struct conn	*conn;
 	struct watch	*watch;
-	struct bulk	*bulk;
-	struct slot_watch *slots;	/* NULL: one server, or nowhere */
 	void		*data;		/* the owner's */
 	unsigned	 users;		/* the owner counts them: it is not freed before 0 */
 	/* private: */
@@ -42,7 +38,7 @@ struct node {
 	bool		 retired;	/* it no longer owns a slot */
 };
 
-/* All from the loop. */
+/* All from the loop.  up(), watch(), gone() and changed() may be NULL. */
 struct nodes_events {
 	/* As conn's.  The owner calls watch_conn_up() and watch_conn_down(). */
 	void	(*up)(struct node *, const struct conn_server *, void *);
@@ -59,14 +55,9 @@ struct nodes_events {
 	 * such call if ASK is followed: for a command with one key, to a node that is
 	 * READY.
 	 */
-	void	(*redirected)(struct node *, unsigned slot, bool later, void *);
+	void	(*redirected)(struct node *, const char *error, unsigned slot, bool later, void *);
 	/* The reason why no table of slots comes.  NULL: there is one again. */
 	void	(*no_table)(const char *cause, void *);
-	/*
-	 * A node refuses SSUBSCRIBE: a slot that leaves it alone is noticed at the next table.
-	 * Once, until another one refuses it for another reason.
-	 */
-	void	(*slots_refused)(const char *error, bool denied, void *);
 };
 
 /* The options are borrowed; the name is for CLIENT SETNAME. */
@@ -75,8 +66,7 @@ struct nodes	*nodes_new(struct loop *, const struct redis_options *, const char 
 void		 nodes_free(struct nodes *);	/* NULL is fine */
 void		 nodes_start(struct nodes *);
 /* See conn.h; for all nodes, also of later ones. */
-void		 nodes_set_limits(struct nodes *, size_t reply_max, usec_t backoff_max,
-		    usec_t silence_max);
+void		 nodes_set_limits(struct nodes *, const struct conn_limits *);
 void		 nodes_probe(struct nodes *);	/* every 10 s */
 /* Calls conn_close() for all; done() comes from the loop. */
 void		 nodes_close(struct nodes *, usec_t within, void (*done)(void *), void *arg);

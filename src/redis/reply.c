@@ -1,5 +1,5 @@
 /*
- * Replies.  Only this file, conn.c, blocking_conn.c and greet.c read hiredis' struct;
+ * Replies.  Only this file, conn.c and greet.c read hiredis' struct;
  * the rest of the program uses these functions.
  *
  * Errors are recognized by their first word.  Redis before 7 wraps errors inside a
@@ -9,7 +9,6 @@
 #include "redis/reply.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,8 +51,7 @@ static const struct {
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
 };
 
-/* Finds an error by the first word of its text. */
-static enum reply_error
+enum reply_error
 reply_error_of_text(const char *text)
 {
 	for (size_t i = 0; i < ARRAY_LEN(reply_errors); i++) {
@@ -146,6 +144,47 @@ cause_len(const char *text)
 	return line;
 }
 
+/*
+ * The commands in the line of a script that an error names: "LPUSH", or "LPUSH or HGET".
+ * Old versions of Redis do not name the command that they denied.
+ */
+static void
+script_commands(const char *error, char *buf, size_t size)
+{
+	static const char where[] = "@user_script:";
+	const char *at = strstr(error, where), *p, *end;
+	const struct script *s = script_table;
+	char name[32];
+	size_t n;
+
+	/* The script whose sum stands in the error, and its line. */
+	buf[0] = '\0';
+	while (s->name != NULL && (s->sha[0] == '\0' || strstr(error, s->sha) == NULL))
+		s++;
+	if (s->name == NULL || at == NULL)
+		return;
+	p = s->text;
+	for (long line = strtol(at + strlen(where), NULL, 10); line > 1; line--) {
+		if ((p = strchr(p, '\n')) == NULL)
+			return;
+		p++;
+	}
+
+	/* Each command in it, once. */
+	for (end = p + strcspn(p, "\n"); p < end; p++) {
+		if (strncmp(p, "call(\'", 6) != 0)
+			continue;
+		for (n = 0; isupper((unsigned char)p[6 + n]); n++)
+			continue;
+		if (n < 3 || n >= sizeof(name) || p[6 + n] != '\'')
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)n, p + 6);
+		n = strlen(buf);
+		if (strstr(buf, name) == NULL)
+			(void)snprintf(buf + n, size - n, "%s%s", n > 0 ? " or " : "", name);
+	}
+}
+
 const char *
 reply_cause(const struct redisReply *r, char *buf, size_t size)
 {
@@ -220,46 +259,37 @@ reply_is_nil(const struct redisReply *r)
 const char *
 reply_str(const struct redisReply *r, size_t *len)
 {
-	if (r == NULL || r->type != REDIS_REPLY_STRING || r->str == NULL)
-		return NULL;
+	bool is_string = r != NULL && r->type == REDIS_REPLY_STRING && r->str != NULL;
+
 	if (len != NULL)
-		*len = r->len;
-	return r->str;
+		*len = is_string ? r->len : 0;
+	return is_string ? r->str : NULL;
 }
 
 int64_t
 reply_int(const struct redisReply *r, int64_t otherwise)
 {
-	const char *s;
+	size_t len;
+	const char *s = reply_str(r, &len);
 	char *end;
 	long long n;
-	size_t len;
 
 	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
-		return r->integer;
-	if ((s = reply_str(r, &len)) == NULL || len == 0 ||
-	    !(isdigit((unsigned char)s[0]) ||
-	    (s[0] == '-' && isdigit((unsigned char)s[1]))))
+		n = r->integer;
+	else if (len > 0 && (isdigit((unsigned char)s[0]) ||
+	    (s[0] == '-' && isdigit((unsigned char)s[1])))) {
+		n = strtoll(s, &end, 10);
+		if (end != s + len)
+			return otherwise;
+	} else
 		return otherwise;
-	errno = 0;
-	n = strtoll(s, &end, 10);
-	return errno == 0 && end == s + len ? n : otherwise;
-}
-
-/* strtod(3) in the C locale, whatever the process has set. */
-static double
-reply_strtod(const char *s, char **end)
-{
-	static locale_t c;
-
-	if (c == (locale_t)0)
-		c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	return c == (locale_t)0 ? strtod(s, end) : strtod_l(s, end, c);
+	return n >= -REPLY_INT_MAX && n <= REPLY_INT_MAX ? n : otherwise;
 }
 
 double
 reply_double(const struct redisReply *r, double otherwise)
 {
+	static locale_t c;	/* whatever the process has set */
 	const char *s;
 	char *end;
 	double d;
@@ -272,44 +302,32 @@ reply_double(const struct redisReply *r, double otherwise)
 	if (strcmp(s, "inf") != 0 && strcmp(s, "-inf") != 0 &&
 	    strspn(s, "0123456789+-.eE") != len)
 		return otherwise;
-	d = reply_strtod(s, &end);
+	if (c == (locale_t)0)
+		c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	d = c == (locale_t)0 ? strtod(s, &end) : strtod_l(s, &end, c);
 	return end == s + len ? d : otherwise;
 }
 
 /* -- fields -------------------------------------------------------------------- */
 
-static bool
-reply_is_number(const struct redisReply *r)
-{
-	return !isnan(reply_double(r, NAN));
-}
-
-static bool
-reply_fits(const struct redisReply *r, enum field type)
-{
-	size_t len;
-
-	switch (type) {
-	case FIELD_STR:
-		return reply_str(r, NULL) != NULL;
-	case FIELD_INT:
-		return reply_int(r, 0) == reply_int(r, 1);
-	case FIELD_NUMBER:
-		return reply_is_number(r);
-	case FIELD_TIME:
-		return reply_is_number(r) || (reply_str(r, &len) != NULL && len == 0);
-	}
-	return false;
-}
-
 bool
 reply_has(const struct redisReply *r, const char *form)
 {
-	for (size_t i = 0; form[i] != 0; i++) {
-		if (!reply_fits(reply_at(r, i), (enum field)form[i]))
-			return false;
+	const struct redisReply *e;
+	bool fits = true;
+	size_t len;
+
+	for (size_t i = 0; fits && form[i] != 0; i++) {
+		e = reply_at(r, i);
+		if (form[i] == FIELD_STR)
+			fits = reply_str(e, NULL) != NULL;
+		else if (form[i] == FIELD_INT)
+			fits = reply_int(e, 0) == reply_int(e, 1);
+		else
+			fits = !isnan(reply_double(e, NAN)) || (form[i] == FIELD_TIME &&
+			    reply_str(e, &len) != NULL && len == 0);
 	}
-	return true;
+	return fits;
 }
 
 const char *
@@ -358,12 +376,19 @@ reply_take(const struct redisReply *r, size_t *len)
 	return s;
 }
 
-void
-reply_free_str(char *s)
+struct redisReply *
+reply_steal(const struct redisReply *r)
 {
-#if HIREDIS_MAJOR >= 1
-	hi_free(s);
-#else
-	free(s);
-#endif
+	struct redisReply *from = (struct redisReply *)(uintptr_t)r;
+	struct redisReply *to = xmemdup(from, sizeof(*from));
+
+	*from = (struct redisReply){ .type = REDIS_REPLY_NIL };
+	return to;
+}
+
+void
+reply_free(struct redisReply *r)
+{
+	if (r != NULL)
+		freeReplyObject(r);
 }

@@ -24,6 +24,7 @@ enum reply_error {
 
 /* Also finds an error among the elements of an array. */
 enum reply_error reply_error(const struct redisReply *);
+enum reply_error reply_error_of_text(const char *);	/* by its first word */
 /*
  * A node of a cluster did not run the command: MOVED, ASK, TRYAGAIN, CLUSTERDOWN.  An error
  * of a script that ran is none of these.
@@ -47,9 +48,13 @@ size_t		 reply_len(const struct redisReply *);		/* elements; 0 if no array */
 /* An element; NULL beyond the end. */
 const struct redisReply *reply_at(const struct redisReply *, size_t);
 bool		 reply_is_nil(const struct redisReply *);	/* also NULL */
-/* NULL if it is no string; len may be NULL. */
+/* NULL, and *len 0, if it is no string; len may be NULL. */
 const char	*reply_str(const struct redisReply *, size_t *len);
-/* Of an integer, or a string of its digits. */
+/*
+ * Of an integer, or a string of its digits.  One beyond REPLY_INT_MAX is as good as none, so
+ * that callers can add some ten thousand of them.
+ */
+#define REPLY_INT_MAX	(INT64_C(1) << 48)
 int64_t		 reply_int(const struct redisReply *, int64_t otherwise);
 double		 reply_double(const struct redisReply *, double otherwise);
 
@@ -86,7 +91,13 @@ char		*reply_info(const struct redisReply *, const char *field);
 
 /*
  * Takes a bulk string out of its reply without copying; NULL if it is none.
- * The caller frees it with reply_free_str() (hiredis' allocator).
+ * The caller frees it: hiredis' allocator is the C library's.
  */
 char		*reply_take(const struct redisReply *, size_t *len);
-void		 reply_free_str(char *);
+
+/*
+ * Takes the whole reply out of a callback's: that one is empty then.  The caller frees it with
+ * reply_free().
+ */
+struct redisReply *reply_steal(const struct redisReply *);
+void		 reply_free(struct redisReply *);	/* NULL is fine */

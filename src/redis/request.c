@@ -4,8 +4,6 @@
  */
 #include "redis/request.h"
 
-#include "redis/pending.h"
-
 void
 request_init(struct request *r, conn_answer_fn *fn, void *arg)
 {
@@ -22,11 +20,11 @@ void
 request_cancel(struct request *r)
 {
 	if (r->pending != NULL)
-		r->pending->fn = NULL;
+		conn_drop_answer(r->pending);
 	r->pending = NULL;
 }
 
-void
+static void
 request_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct request *r = arg;
@@ -35,7 +33,7 @@ request_answered(enum conn_answer answer, const struct redisReply *reply, void *
 	r->fn(answer, reply, r->arg);
 }
 
-void
+static void
 request_sent(struct request *r, struct pending *p)
 {
 	request_cancel(r);	/* only the last request is answered */
@@ -51,23 +49,28 @@ request_command(struct request *r, struct conn *c, struct words *w)
 }
 
 void
+request_call(struct request *r, struct conn *c, bool caching, const struct script *script,
+    struct words *w)
+{
+	request_sent(r, conn_script(c, caching, script, request_answered, r, w));
+	words_done(w);
+}
+
+void
 request_script(struct request *r, struct conn *c, const struct script *script,
     struct words *w)
 {
-	request_sent(r, conn_script(c, false, script, request_answered, r, w));
-	words_done(w);
+	request_call(r, c, false, script, w);
 }
 
 void
 request_words(struct request *r, struct conn *c, ...)
 {
 	struct words w = { .n = 0 };
-	const char *first;
 	va_list ap;
 
 	va_start(ap, c);
-	first = va_arg(ap, const char *);
-	words_list(&w, first, ap);
+	words_list(&w, ap);
 	va_end(ap);
 	request_command(r, c, &w);
 }

@@ -5,7 +5,7 @@
  *
  *	request_init(&o->request, owner_answered, o);
  *	words_key(&w, ...); words_add(&w, ...);
- *	request_script(&o->request, conn, script_find("look"), &w);
+ *	request_script(&o->request, conn, script_find("arm"), &w);
  *	...
  *	request_cancel(&o->request);		// before o is freed
  *
@@ -39,7 +39,7 @@ void		 request_cancel(struct request *);	/* in any state */
 
 /*
  * These send an idle request.  They copy the words that they need later, and end
- * with words_done().  watch_request() and bulk_request() are two more.
+ * with words_done().  watch_request() is one more.
  */
 void		 request_command(struct request *, struct conn *, struct words *);
 void		 request_script(struct request *, struct conn *, const struct script *,
@@ -48,10 +48,6 @@ void		 request_script(struct request *, struct conn *, const struct script *,
 void		 request_words(struct request *, struct conn *, ...)
 		    __attribute__((__sentinel__));
 
-/*
- * For watch.c and bulk.c: the function for conn_script(), with the request as its
- * argument ...
- */
-void		 request_answered(enum conn_answer, const struct redisReply *, void *);
-/* ... and the function to call after sending. */
-void		 request_sent(struct request *, struct pending *);
+/* For watch.c; caching: see conn_script(). */
+void		 request_call(struct request *, struct conn *, bool caching,
+		    const struct script *, struct words *);

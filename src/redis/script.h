@@ -20,8 +20,3 @@ struct script {
 extern const struct script script_table[];
 
 const struct script *script_find(const char *name);	/* NULL: none such */
-/*
- * The commands in the line of a script that an error of Redis names: "LPUSH", or
- * "LPUSH or HGET"; "" if the error names no line.  Returns buf.
- */
-const char	*script_commands(const char *error, char *buf, size_t);

@@ -29,7 +29,6 @@
 #define CHANNEL		"+switch-master"
 #define EACH		SEC		/* for one Sentinel, or a tenth of the timeout */
 #define FRESH		SEC		/* then news of +switch-master needs no question */
-#define BACKOFF_MOST	SEC
 
 struct sentinel {
 	struct loop		*loop;
@@ -49,40 +48,15 @@ struct sentinel {
 	uint64_t		 round;		/* of questions */
 	usec_t			 answer_within;	/* a question may pass several Sentinels */
 	struct timer		 limit;		/* set: a client waits for an answer */
-	const struct sentinel_events *events;
-	void			*arg;
-	bool			 forbidden;	/* the subscription is; the owner knows */
+	void			(*forbidden)(const char *);	/* NULL: nobody asks */
+	bool			 is_forbidden;	/* the subscription; the owner knows */
 	TAILQ_HEAD(, sentinel_client) clients;
 };
-
-void
-sentinel_options(const struct redis_options *from, struct redis_options *to)
-{
-	*to = *from;
-	to->servers = from->sentinels;
-	to->sentinels = NULL;
-	to->sentinel = NULL;
-	to->is_sentinel = true;
-	to->database = 0;
-	to->username = from->sentinel_username;
-	to->password_file = from->sentinel_password_file;
-	if (from->timeout > EACH)
-		to->timeout = from->timeout / 10 > EACH ? from->timeout / 10 : EACH;
-}
 
 static char *
 sentinel_join_address(const char *host, const char *port)
 {
 	return xasprintf(strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
-}
-
-char *
-sentinel_address(const struct redisReply *reply)
-{
-	if (reply_len(reply) != 2 || reply_str(reply_at(reply, 0), NULL) == NULL ||
-	    reply_str(reply_at(reply, 1), NULL) == NULL)
-		return NULL;
-	return sentinel_join_address(reply_str_at(reply, 0), reply_str_at(reply, 1));
 }
 
 /* -- the list ------------------------------------------------------------------------ */
@@ -99,14 +73,6 @@ sentinel_rotate(struct sentinel *s)
 	s->list[i] = first;
 }
 
-/* This Sentinel has answered: makes it the first, and those that failed before it the last. */
-static void
-sentinel_prefer(struct sentinel *s, const char *server)
-{
-	for (size_t i = 0; s->list[i] != NULL && strcmp(s->list[0], server) != 0; i++)
-		sentinel_rotate(s);
-}
-
 /* The connection to this Sentinel has ended: makes it the last, if it is the first. */
 static void
 sentinel_put_last(struct sentinel *s, const char *server)
@@ -118,25 +84,19 @@ sentinel_put_last(struct sentinel *s, const char *server)
 /* -- what is known --------------------------------------------------------------------- */
 
 static void
-sentinel_know(struct sentinel *s, const char *master)
-{
-	bool first = s->known == NULL;
-	struct sentinel_client *c, *next;
-
-	if (!first && strcmp(s->known, master) == 0)
-		return;
-	xreplace(&s->known, master);
-	if (first)
-		return;
-	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next)
-		c->switched(s->known, c->arg);
-}
-
-static void
 sentinel_learn(struct sentinel *s, const char *master, const char *source)
 {
+	bool first = s->known == NULL, same = !first && strcmp(s->known, master) == 0;
+	struct sentinel_client *c, *next;
+
 	xreplace(&s->source, source);
-	sentinel_know(s, master);
+	if (same)
+		return;
+	xreplace(&s->known, master);
+	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next) {
+		if (!first)
+			c->switched(s->known, c->arg);
+	}
 }
 
 /* Answers all questions of this round, with the last master if one is known. */
@@ -212,19 +172,6 @@ sentinel_check_down(const char *cause, void *arg)
 	sentinel_ask_next(s);
 }
 
-static void
-sentinel_check(struct sentinel *s, const char *master)
-{
-	static const struct conn_events events = { sentinel_check_up, sentinel_check_down };
-
-	if (s->check != NULL && strcmp(s->candidate[0], master) == 0)
-		return;
-	sentinel_check_end(s);
-	s->candidate[0] = xstrdup(master);
-	s->check = conn_new(s->loop, &s->data, s->name, CONN_SUBSCRIBER, &events, s);
-	conn_start(s->check);
-}
-
 /* -- questions -------------------------------------------------------------------------- */
 
 /* Asks, unless the question is on its way; without a connection, as soon as there is one. */
@@ -244,11 +191,20 @@ sentinel_query(struct sentinel *s)
 static void
 sentinel_named(struct sentinel *s, const char *master)
 {
-	if (s->known != NULL && strcmp(s->known, master) != 0) {
-		sentinel_check(s, master);
+	static const struct conn_events events = {
+		.up = sentinel_check_up, .down = sentinel_check_down
+	};
+	bool is_new = s->known != NULL && strcmp(s->known, master) != 0;
+
+	if (is_new && s->check != NULL && strcmp(s->candidate[0], master) == 0)
+		return;
+	sentinel_check_end(s);
+	if (is_new) {
+		s->candidate[0] = xstrdup(master);
+		s->check = conn_new(s->loop, &s->data, s->name, CONN_SUBSCRIBER, &events, s);
+		conn_start(s->check);
 		return;
 	}
-	sentinel_check_end(s);
 	sentinel_learn(s, master, conn_server(s->query)->address);
 	sentinel_tell(s, "");
 }
@@ -261,7 +217,9 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 
 	if (answer != CONN_REPLY)
 		return;		/* sentinel_up() asks again, sentinel_late() gives up */
-	if ((address = sentinel_address(reply)) != NULL) {
+	if (reply_len(reply) == 2 && reply_str(reply_at(reply, 0), NULL) != NULL &&
+	    reply_str(reply_at(reply, 1), NULL) != NULL) {
+		address = sentinel_join_address(reply_str_at(reply, 0), reply_str_at(reply, 1));
 		sentinel_named(s, address);
 		free(address);
 		return;
@@ -317,7 +275,9 @@ sentinel_up(const struct conn_server *server, void *arg)
 {
 	struct sentinel *s = arg;
 
-	sentinel_prefer(s, server->address);
+	/* It becomes the first, and those that failed before it the last. */
+	for (size_t i = 0; s->list[i] != NULL && strcmp(s->list[0], server->address) != 0; i++)
+		sentinel_rotate(s);
 	if (timer_is_set(&s->limit))
 		sentinel_query(s);
 }
@@ -337,7 +297,7 @@ sentinel_news_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct sentinel *s = arg;
 
-	s->forbidden = false;
+	s->is_forbidden = false;
 	sentinel_query(s);
 }
 
@@ -347,10 +307,10 @@ sentinel_news_down(const char *cause, void *arg)
 	struct sentinel *s = arg;
 
 	sentinel_put_last(s, conn_server(s->news)->address);
-	if (s->forbidden || s->events == NULL || strstr(cause, "NOPERM") == NULL)
+	if (s->is_forbidden || s->forbidden == NULL || strstr(cause, "NOPERM") == NULL)
 		return;
-	s->forbidden = true;
-	s->events->forbidden(cause, s->arg);
+	s->is_forbidden = true;
+	s->forbidden(cause);
 }
 
 /* The payload is NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT. */
@@ -375,10 +335,8 @@ sentinel_heard(const char *channel UNUSED, size_t len UNUSED, const struct redis
 void
 sentinel_probe(struct sentinel *s)
 {
-	if (conn_is_ready(s->query))
-		conn_probe(s->query);
-	if (conn_is_ready(s->news))
-		conn_probe(s->news);
+	conn_probe(s->query);
+	conn_probe(s->news);
 }
 
 /* -- life ---------------------------------------------------------------------------------- */
@@ -387,31 +345,40 @@ void
 sentinel_join(struct sentinel *s, struct sentinel_client *c)
 {
 	c->asked = 0;
-	c->joined = true;
 	TAILQ_INSERT_TAIL(&s->clients, c, entry);
 }
 
 void
 sentinel_leave(struct sentinel *s, struct sentinel_client *c)
 {
-	if (c->joined)
-		TAILQ_REMOVE(&s->clients, c, entry);
-	c->joined = false;
+	TAILQ_REMOVE(&s->clients, c, entry);
 }
 
 struct sentinel *
 sentinel_new(struct loop *loop, const struct redis_options *opt, const char *name,
-    const struct sentinel_events *events, void *arg)
+    void (*forbidden)(const char *))
 {
-	static const struct conn_events query = { sentinel_up, sentinel_down };
-	static const struct conn_events news = { sentinel_news_up, sentinel_news_down };
+	static const struct conn_limits limits = { .backoff_max = SEC };
+	static const struct conn_events query = { .up = sentinel_up, .down = sentinel_down };
+	static const struct conn_events news = {
+		.up = sentinel_news_up, .down = sentinel_news_down
+	};
 	struct sentinel *s = NEW(struct sentinel, .loop = loop, .name = xstrdup(name),
-	    .master = opt->master, .data = *opt, .events = events, .arg = arg);
+	    .master = opt->master, .data = *opt, .forbidden = forbidden);
 	size_t n = 0;
 
 	s->data.servers = s->candidate;
 	s->data.sentinel = NULL;
-	sentinel_options(opt, &s->options);
+	/* Its timeout is the time for one Sentinel. */
+	s->options = *opt;
+	s->options.sentinels = NULL;
+	s->options.sentinel = NULL;
+	s->options.is_sentinel = true;
+	s->options.database = 0;
+	s->options.username = opt->sentinel_username;
+	s->options.password_file = opt->sentinel_password_file;
+	if (opt->timeout > EACH)
+		s->options.timeout = opt->timeout / 10 > EACH ? opt->timeout / 10 : EACH;
 	s->answer_within = 2 * s->options.timeout < opt->timeout ? 2 * s->options.timeout :
 	    opt->timeout;
 	while (opt->sentinels[n] != NULL)
@@ -425,8 +392,8 @@ sentinel_new(struct loop *loop, const struct redis_options *opt, const char *nam
 	request_init(&s->request, sentinel_answered, s);
 	s->query = conn_new(loop, &s->options, name, 0, &query, s);
 	s->news = conn_new(loop, &s->options, name, CONN_SUBSCRIBER, &news, s);
-	conn_set_backoff_max(s->query, BACKOFF_MOST);
-	conn_set_backoff_max(s->news, BACKOFF_MOST);
+	conn_set_limits(s->query, &limits);
+	conn_set_limits(s->news, &limits);
 	conn_subscribe(s->news, false, CHANNEL, sentinel_heard, s);
 	return s;
 }

@@ -39,27 +39,20 @@ struct sentinel_client {
 	void		*arg;
 	/* private: */
 	uint64_t	 asked;		/* the round of its question; 0: none */
-	bool		 joined;
-};
-
-struct sentinel_events {
-	/*
-	 * A Sentinel forbids the subscription, so switches are noticed late.  Called
-	 * once, from the loop.
-	 */
-	void	(*forbidden)(const char *cause, void *);
 };
 
 /*
  * The options are those of the data servers; they are copied, their strings borrowed.
- * name is for CLIENT SETNAME.  It connects at the first question.  events may be NULL.
+ * name is for CLIENT SETNAME.  It connects at the first question.  forbidden(), which may
+ * be NULL, is called once, from the loop: a Sentinel forbids the subscription, so switches
+ * are noticed late.
  */
 struct sentinel	*sentinel_new(struct loop *, const struct redis_options *, const char *name,
-		    const struct sentinel_events *events, void *arg);
+		    void (*forbidden)(const char *cause));
 void		 sentinel_free(struct sentinel *);	/* when all clients have left; or NULL */
 
 void		 sentinel_join(struct sentinel *, struct sentinel_client *);
-void		 sentinel_leave(struct sentinel *, struct sentinel_client *);	/* also twice */
+void		 sentinel_leave(struct sentinel *, struct sentinel_client *);
 
 /*
  * told() follows within the time of two Sentinels, and within redis.timeout, unless the
@@ -73,12 +66,3 @@ void		 sentinel_doubt(struct sentinel *, const char *master);
 
 /* Every 10 s: finds out whether the connections still work. */
 void		 sentinel_probe(struct sentinel *);
-
-/*
- * Makes the options for connections to the Sentinels.  *to borrows all strings of the
- * first.  Its timeout is the time for one Sentinel.
- */
-void		 sentinel_options(const struct redis_options *, struct redis_options *to);
-
-/* "host:port" of a reply to SENTINEL get-master-addr-by-name; NULL: it is not one. */
-char		*sentinel_address(const struct redisReply *);

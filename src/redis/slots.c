@@ -40,20 +40,13 @@ slot_has_tag(const char *key, size_t len)
 	return slot_tag(key, len, &len) != NULL;
 }
 
-const char *
-slot_text(const char *key, size_t *len)
-{
-	const char *tag = slot_tag(key, *len, len);
-
-	return tag != NULL ? tag : key;
-}
-
 unsigned
 slot_of(const char *key, size_t len)
 {
-	const char *text = slot_text(key, &len);
+	size_t tag_len;
+	const char *tag = slot_tag(key, len, &tag_len);
 
-	return slot_of_text(text, len);
+	return tag != NULL ? slot_of_text(tag, tag_len) : slot_of_text(key, len);
 }
 
 unsigned
@@ -137,60 +130,30 @@ slots_number(struct slots *s, char *node)
 	return (uint16_t)s->n;
 }
 
-/* One range of the reply. */
+/* One range of the reply; -1: it is none. */
 static int
-slots_take(struct slots *s, const struct redisReply *range, const char *from, char **cause)
+slots_take(struct slots *s, const struct redisReply *range, const char *from)
 {
 	const struct redisReply *master = reply_at(range, 2);
-	const char *host = reply_str(reply_at(master, 0), NULL);
 	int64_t first = reply_int(reply_at(range, 0), -1), last = reply_int(reply_at(range, 1), -1);
-	size_t len = 0;
-	char *node;
+	size_t len;
+	const char *host = reply_str(reply_at(master, 0), &len);
 	uint16_t number;
+	char *node;
 
-	if (first < 0 || last < first || last >= SLOTS || reply_len(master) < 2)
-		return util_cause(cause, "CLUSTER SLOTS: a range of slots is not valid");
-	if (host == NULL && !reply_is_nil(reply_at(master, 0)))
-		return util_cause(cause, "CLUSTER SLOTS: an address is not valid");
-	host = host == NULL ? "" : reply_str(reply_at(master, 0), &len);
-	if (strcmp(host, "?") == 0)
+	if (first < 0 || last < first || last >= SLOTS || reply_len(master) < 2 ||
+	    (host == NULL && !reply_is_nil(reply_at(master, 0))))
+		return -1;
+	if (host != NULL && strcmp(host, "?") == 0)
 		return 0;
-	node = slots_address(host, len, reply_int(reply_at(master, 1), 0), from);
-	if (node == NULL)
-		return util_cause(cause, "CLUSTER SLOTS: an address is not valid");
-	if ((number = slots_number(s, node)) == 0)
-		return util_cause(cause, "CLUSTER SLOTS: more than %d masters", SLOTS_NODES_MAX);
-	for (int64_t i = first; i <= last; i++) {
-		if (s->owner[i] != 0)
-			return util_cause(cause, "CLUSTER SLOTS: slot %d stands there twice",
-			    (int)i);
-		s->owner[i] = number;
+	node = slots_address(host != NULL ? host : "", len, reply_int_at(master, 1), from);
+	number = node != NULL ? slots_number(s, node) : 0;
+	for (; number != 0 && first <= last; first++) {
+		if (s->owner[first] != 0)
+			return -1;
+		s->owner[first] = number;
 	}
-	return 0;
-}
-
-int
-slots_fill(struct slots *s, const struct redisReply *reply, const char *from, char **cause)
-{
-	struct slots *new = xcalloc(1, sizeof(*new));
-	char text[REPLY_CAUSE];
-	int rc = 0;
-
-	if (!reply_is_array(reply))
-		rc = util_cause(cause, "CLUSTER SLOTS: %s",
-		    reply_cause(reply, text, sizeof(text)));
-	for (size_t i = 0; rc == 0 && i < reply_len(reply); i++)
-		rc = slots_take(new, reply_at(reply, i), from, cause);
-	if (rc == 0 && new->n == 0)
-		rc = util_cause(cause, "CLUSTER SLOTS: no slot is assigned");
-	if (rc == 0) {
-		slots_done(s);
-		*s = *new;
-	} else {
-		slots_done(new);
-	}
-	free(new);
-	return rc;
+	return number != 0 ? 0 : -1;
 }
 
 const char *
@@ -199,15 +162,7 @@ slots_node(const struct slots *s, unsigned slot)
 	return s->owner[slot] == 0 ? NULL : s->nodes[s->owner[slot] - 1];
 }
 
-bool
-slots_is_node(const struct slots *s, unsigned slot, const char *node)
-{
-	const char *owner = slots_node(s, slot);
-
-	return owner != NULL && strcmp(owner, node) == 0;
-}
-
-bool
+static bool
 slots_are_equal(const struct slots *a, const struct slots *b)
 {
 	const char *one, *other;
@@ -219,6 +174,32 @@ slots_are_equal(const struct slots *a, const struct slots *b)
 			return false;
 	}
 	return true;
+}
+
+int
+slots_fill(struct slots *s, const struct redisReply *reply, const char *from, bool *changed,
+    char **cause)
+{
+	struct slots *new = xcalloc(1, sizeof(*new));
+	int rc = reply_is_array(reply) ? 0 : -1;
+	char text[REPLY_CAUSE];
+
+	for (size_t i = 0; rc == 0 && i < reply_len(reply); i++)
+		rc = slots_take(new, reply_at(reply, i), from);
+	if (rc == -1)
+		(void)util_cause(cause, "CLUSTER SLOTS: %s",
+		    reply_cause(reply, text, sizeof(text)));
+	else if (new->n == 0)
+		rc = util_cause(cause, "CLUSTER SLOTS: no slot is assigned");
+	if (rc == 0) {
+		*changed = !slots_are_equal(s, new);
+		slots_done(s);
+		*s = *new;
+	} else {
+		slots_done(new);
+	}
+	free(new);
+	return rc;
 }
 
 /* If the table is full, the slot has no node until the next CLUSTER SLOTS. */

@@ -2,7 +2,6 @@
  * Redis Cluster: the slot of a key, and which master serves each slot.
  *
  * The table is filled from a reply to CLUSTER SLOTS, and corrected by MOVED errors.
- * Nothing here trusts the server.
  */
 #pragma once
 
@@ -31,20 +30,16 @@ struct slots {
 unsigned	 slot_of(const char *key, size_t len);
 unsigned	 slot_of_text(const char *, size_t len);	/* of all the text, without tags */
 bool		 slot_has_tag(const char *key, size_t len);
-/* That text, within the key. */
-const char	*slot_text(const char *key, size_t *len);
 
 /*
  * Replaces the table by a reply to CLUSTER SLOTS.  from: the "host:port" of the server
- * that answered, for hosts that the reply leaves empty.  Returns 0, or -1 with *cause,
- * and then leaves the table as it was.
+ * that answered, for hosts that the reply leaves empty.  Returns 0 and whether a slot has
+ * another node than before, or -1 with *cause, and then leaves the table as it was.
  */
 int		 slots_fill(struct slots *, const struct redisReply *, const char *from,
-		    char **cause) MUSTCHECK;
+		    bool *changed, char **cause) MUSTCHECK;
 /* "host:port" of the slot's master; NULL: nobody serves it.  Valid until the next change. */
 const char	*slots_node(const struct slots *, unsigned slot);
-bool		 slots_is_node(const struct slots *, unsigned slot, const char *node);
-bool		 slots_are_equal(const struct slots *, const struct slots *);
 /* Gives the slot to this node. */
 void		 slots_set(struct slots *, unsigned slot, const char *node);
 void		 slots_done(struct slots *);	/* empties it */

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "redis/secret.h"
+#include "base/trust.h"
 
 static bool
 is_set(const char *s)
@@ -50,7 +50,7 @@ static int
 file_cause(char **cause, const char *option, const char *path)
 {
 	const char *why = openssl_error();
-	int fd = secret_open(path), error = errno;
+	int fd = trust_open(path), error = errno;
 
 	if (fd == -1)
 		return util_cause(cause, "TLS: %s: cannot read \"%s\": %s; write the path of a "
@@ -61,11 +61,11 @@ file_cause(char **cause, const char *option, const char *path)
 	    strcmp(option, "tls_key") == 0 ? "the private key of tls_cert" : "certificates");
 }
 
-/* Reads the key through secret_open(), since perhaps only root may read it. */
+/* Reads the key through trust_open(), since perhaps only root may read it. */
 static bool
 use_key(SSL_CTX *ctx, const char *path)
 {
-	int fd = secret_open(path);
+	int fd = trust_open(path);
 	BIO *bio = fd != -1 ? BIO_new_fd(fd, BIO_CLOSE) : NULL;
 	EVP_PKEY *key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL) : NULL;
 	bool ok = key != NULL && SSL_CTX_use_PrivateKey(ctx, key) == 1;
@@ -108,34 +108,22 @@ expect_name(SSL *ssl, const char *name)
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-static SSL_CTX *
-make_context(const struct redis_options *opt, char **cause)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-
-	if (ctx == NULL) {
-		(void)util_cause(cause, "TLS: out of memory");
-		return NULL;
-	}
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
-	    load_files(ctx, opt, cause) == -1) {
-		SSL_CTX_free(ctx);
-		return NULL;
-	}
-	return ctx;
-}
-
 int
 tls_start(struct redisContext *c, const struct redis_options *opt, const char *host,
     char **cause)
 {
 	const char *name = is_set(opt->tls_name) ? opt->tls_name : host;
-	SSL_CTX *ctx = make_context(opt, cause);
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	SSL *ssl;
 
 	if (ctx == NULL)
+		return util_cause(cause, "TLS: out of memory");
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
+	    load_files(ctx, opt, cause) == -1) {
+		SSL_CTX_free(ctx);
 		return -1;
+	}
 	ssl = SSL_new(ctx);
 	SSL_CTX_free(ctx);		/* ssl keeps it */
 	if (ssl == NULL || (name != NULL && !expect_name(ssl, name))) {
@@ -157,7 +145,7 @@ tls_start(struct redisContext *c UNUSED, const struct redis_options *opt UNUSED,
     const char *host UNUSED, char **cause)
 {
 	return util_cause(cause, "this rqd was built without TLS: "
-	    "its hiredis has no hiredis_ssl; use stunnel, or set tls = false");
+	    "its hiredis has no hiredis_ssl; use a tunnel, or set tls = false");
 }
 
 #endif

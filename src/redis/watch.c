@@ -30,9 +30,7 @@
  * again.
  */
 #define AGAIN_SOON	(10 * SEC)	/* BUSY, LOADING */
-#define AGAIN_MIN	MINUTE		/* anything else: 1, 2, 4 .. 32 minutes ... */
-#define AGAIN_DOUBLED	6
-#define AGAIN_MAX	HOUR		/* ... then hourly */
+#define AGAIN_LATE	(10 * MINUTE)	/* anything else */
 
 TAILQ_HEAD(watch_chain, watch_key);
 
@@ -42,7 +40,6 @@ struct watch {
 	struct loop	 *loop;
 	struct conn	 *conn;		/* the command connection; borrowed */
 	struct conn	 *sub;		/* the second one */
-	struct slot_watch *slots;	/* NULL: not in a cluster */
 	void		(*mode)(bool, const char *, void *);
 	void		 *arg;
 
@@ -54,7 +51,6 @@ struct watch {
 	enum watch_mode  reported;	/* by mode() */
 	struct timer	  off_timer;	/* set: it is off, and mode() has not reported it */
 	usec_t		  again_at;	/* mono: after a refusal, when to try again; 0: none */
-	unsigned	  refusals;	/* of these connections */
 
 	struct watch_chain chains[CHAINS];	/* keys by the hash of their name */
 	struct watch_chain due;
@@ -75,18 +71,12 @@ watch_chain_of(struct watch *w, const char *key, size_t len)
 	return &w->chains[(h ^ h >> 32) % CHAINS];
 }
 
-static void
-watch_insert(struct watch *w, struct watch_key *k)
-{
-	k->is_due = false;
-	TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
-}
-
 void
 watch_add(struct watch *w, struct watch_key *k)
 {
 	k->slot_plus_1 = 0;
-	watch_insert(w, k);
+	k->is_due = false;
+	TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
 }
 
 void
@@ -167,7 +157,8 @@ watch_move(struct watch *from, struct watch *to, unsigned slot)
 			if (watch_slot(k) != slot)
 				continue;
 			watch_remove(from, k);
-			watch_insert(to, k);
+			watch_add(to, k);
+			k->slot_plus_1 = slot + 1;
 			watch_set_due(to, k);
 		}
 	}
@@ -212,7 +203,7 @@ watch_report(struct watch *w, bool on)
 {
 	enum watch_mode mode = on ? WATCH_ON : WATCH_OFF;
 
-	if (w->reported == mode)
+	if (w->reported == mode || w->mode == NULL)
 		return;
 	w->reported = mode;
 	w->mode(on, on ? NULL : w->why, w->arg);
@@ -241,8 +232,7 @@ watch_refused(struct watch *w, const char *why, enum reply_error e)
 	if (e == REPLY_TRANSIENT)
 		w->again_at = clock_mono() + AGAIN_SOON;
 	else if (e != REPLY_DENIED)
-		w->again_at = clock_mono() + (w->refusals < AGAIN_DOUBLED ?
-		    AGAIN_MIN << w->refusals++ : AGAIN_MAX);
+		w->again_at = clock_mono() + AGAIN_LATE;
 	watch_report(w, false);
 }
 
@@ -270,6 +260,18 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	watch_report(w, true);
 }
 
+/*
+ * Compares their run ids, or without these their addresses.  A CLIENT ID of one server
+ * has no meaning on another.
+ */
+static bool
+is_one_server(const struct conn_server *a, const struct conn_server *b)
+{
+	if (a->run_id[0] != '\0' && b->run_id[0] != '\0')
+		return strcmp(a->run_id, b->run_id) == 0;
+	return strcmp(a->address, b->address) == 0;
+}
+
 /* Asks for tracking, if both connections are READY. */
 static void
 watch_set_up(struct watch *w)
@@ -282,7 +284,7 @@ watch_set_up(struct watch *w)
 	    "the second connection is down");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
-	if (!conn_is_one_server(conn_server(w->conn), conn_server(w->sub))) {
+	if (!is_one_server(conn_server(w->conn), conn_server(w->sub))) {
 		w->misdirected = true;
 		watch_off(w, "the second connection reached another server");
 		return;
@@ -313,8 +315,6 @@ watch_sub_up(const struct conn_server *server UNUSED, void *arg)
 	struct watch *w = arg;
 
 	xreplace(&w->sub_cause, NULL);
-	w->refusals = 0;
-	slot_watch_up(w->slots);
 	watch_set_up(w);
 }
 
@@ -331,7 +331,6 @@ void
 watch_conn_up(struct watch *w)
 {
 	conn_start(w->sub);
-	w->refusals = 0;
 	watch_set_up(w);
 }
 
@@ -361,8 +360,7 @@ void
 watch_request(struct watch *w, struct request *r, const struct script *script,
     struct words *words)
 {
-	request_sent(r, conn_script(w->conn, w->on, script, request_answered, r, words));
-	words_done(words);
+	request_call(r, w->conn, w->on, script, words);
 }
 
 /* -- life --------------------------------------------------------------------- */
@@ -383,16 +381,10 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 		TAILQ_INIT(&w->chains[i]);
 	timer_init(&w->off_timer, loop, watch_off_for_long, w);
 	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
-	conn_set_reply_max(w->sub, REPLY_MAX);
+	conn_set_limits(w->sub, &(struct conn_limits){ .reply_max = REPLY_MAX });
 	conn_subscribe(w->sub, false, CHANNEL, watch_message, w);
 	free(sub_name);
 	return w;
-}
-
-void
-watch_start(struct watch *w)
-{
-	conn_start(w->sub);
 }
 
 void
@@ -400,7 +392,6 @@ watch_free(struct watch *w)
 {
 	if (w == NULL)
 		return;
-	slot_watch_free(w->slots);
 	conn_free(w->sub);
 	conn_set_caching(w->conn, NULL, NULL);
 	request_cancel(&w->tracking);
@@ -409,12 +400,6 @@ watch_free(struct watch *w)
 	w->freed = true;
 	if (!w->in_turn)
 		watch_destroy(w);
-}
-
-struct slot_watch *
-watch_slots(struct watch *w, const struct slot_watch_events *events, void *arg)
-{
-	return w->slots = slot_watch_new(w->sub, events, arg);
 }
 
 bool
@@ -427,7 +412,6 @@ void
 watch_probe(struct watch *w)
 {
 	conn_probe(w->sub);
-	slot_watch_probe(w->slots);
 	if (w->again_at != 0 && clock_mono() >= w->again_at)
 		watch_set_up(w);
 }

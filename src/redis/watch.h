@@ -16,7 +16,6 @@
 #include "base/list.h"
 #include "redis/conn.h"
 #include "redis/request.h"
-#include "redis/slot_watch.h"
 
 struct watch;
 
@@ -36,11 +35,10 @@ struct watch_key {
 /*
  * conn is the command connection; the second one belongs to the watch.  mode() is
  * called once per change: when tracking is on, and when Redis refuses it, or it was off
- * for a second while conn is READY (with the reason).
+ * for a second while conn is READY (with the reason).  It may be NULL.
  */
 struct watch	*watch_new(struct loop *, struct conn *, const struct redis_options *,
 		    const char *name, void (*mode)(bool on, const char *why, void *), void *arg);
-void		 watch_start(struct watch *);
 void		 watch_free(struct watch *);		/* before conn */
 void		 watch_conn_up(struct watch *);		/* the owner of conn calls these */
 void		 watch_conn_down(struct watch *);
@@ -56,9 +54,6 @@ void		 watch_note_change(struct watch *, const char *key, size_t len);
 /* As request_script(); also arms the script's KEYS if tracking is on. */
 void		 watch_request(struct watch *, struct request *, const struct script *,
 		    struct words *);
-
-/* On a node of a cluster, once: the second connection watches slots, too.  Borrowed. */
-struct slot_watch *watch_slots(struct watch *, const struct slot_watch_events *, void *arg);
 
 /* Every 10 s: conn_probe() of the second connection, and other tries after refusals. */
 void		 watch_probe(struct watch *);

@@ -41,9 +41,11 @@ words_add(struct words *w, const char *word)
 }
 
 void
-words_list(struct words *w, const char *word, va_list ap)
+words_list(struct words *w, va_list ap)
 {
-	for (; word != NULL; word = va_arg(ap, const char *))
+	const char *word;
+
+	while ((word = va_arg(ap, const char *)) != NULL)
 		words_add(w, word);
 }
 

@@ -25,7 +25,7 @@ void	words_key(struct words *, const char *, size_t);
 void	words_mem(struct words *, const void *, size_t);	/* borrowed */
 void	words_add(struct words *, const char *);		/* borrowed */
 /* All up to a NULL; borrowed. */
-void	words_list(struct words *, const char *, va_list);
+void	words_list(struct words *, va_list);
 void	words_fmt(struct words *, const char *, ...) PRINTF(2, 3);
 void	words_own(struct words *, char *, size_t);		/* taken: freed with the words */
 void	words_clear(struct words *);	/* empty; the memory of the vectors is kept */

@@ -11,30 +11,6 @@
 
 /* -- words ---------------------------------------------------------------------- */
 
-/* Adds the value of a conversion.  spec follows the %; returns the length of the conversion. */
-static size_t
-convert(struct buf *b, const char *spec, va_list *ap)
-{
-	size_t len;
-
-	switch (*spec) {
-	case 's':
-		buf_puts(b, va_arg(*ap, const char *));
-		return 1;
-	case 'l':
-		buf_printf(b, "%lld", va_arg(*ap, long long));
-		return strlen("lld");
-	case 'f':
-		buf_printf(b, "%.6f", va_arg(*ap, double));
-		return 1;
-	case '.':
-		len = (size_t)va_arg(*ap, int);
-		buf_add(b, va_arg(*ap, const char *), len);
-		return strlen(".*s");
-	}
-	fatalx("ask_add: unknown conversion %%%s", spec);
-}
-
 static void
 end_word(struct words *w, struct buf *b)
 {
@@ -47,16 +23,28 @@ static void
 add_list(struct words *w, const char *fmt, va_list list)
 {
 	struct buf b = BUF_INIT;
+	size_t len;
 	va_list ap;
 
 	va_copy(ap, list);
 	for (; *fmt != '\0'; fmt++)
 		if (*fmt == ' ')
 			end_word(w, &b);
-		else if (*fmt == '%')
-			fmt += convert(&b, fmt + 1, &ap);
-		else
+		else if (*fmt != '%')
 			buf_addc(&b, *fmt);
+		else if (*++fmt == 's')
+			buf_puts(&b, va_arg(ap, const char *));
+		else if (*fmt == 'f')
+			buf_printf(&b, "%.6f", va_arg(ap, double));
+		else if (*fmt == 'l') {
+			buf_printf(&b, "%lld", va_arg(ap, long long));
+			fmt += strlen("lld") - 1;
+		} else if (*fmt == '.') {
+			len = (size_t)va_arg(ap, int);
+			buf_add(&b, va_arg(ap, const char *), len);
+			fmt += strlen(".*s") - 1;
+		} else
+			fatalx("ask_add: unknown conversion %%%s", fmt);
 	end_word(w, &b);
 	va_end(ap);
 }
@@ -83,18 +71,6 @@ ask_format(const char *fmt, ...)
 	return w;
 }
 
-void
-ask_add_list(struct words *w, const struct redisReply *list, size_t step)
-{
-	const char *text;
-	size_t i, len;
-
-	for (i = 0; i < reply_len(list); i += step) {
-		text = reply_str(reply_at(list, i), &len);
-		words_mem(w, text != NULL ? text : "", text != NULL ? len : 0);
-	}
-}
-
 /* -- errors ---------------------------------------------------------------------- */
 
 int
@@ -119,17 +95,7 @@ ask_refused(struct ctl *c, const struct redisReply *reply)
 	if (reply_error(reply) == REPLY_ELSEWHERE)
 		hint = reply_hint(cause);
 	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s%s%s",
-	    masters_last(c->client), cause, hint != NULL ? ": " : "", hint != NULL ? hint : "");
-}
-
-/* Takes the cause of a missing reply, and reports it. */
-static struct redisReply *
-check_lost(struct ctl *c, struct redisReply *reply, char *cause)
-{
-	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", masters_last(c->client), cause);
-	free(cause);
-	return reply;
+	    sync_last(c->client), cause, hint != NULL ? ": " : "", hint != NULL ? hint : "");
 }
 
 /* Reports and frees an error reply: returns NULL then, else the reply. */
@@ -139,7 +105,7 @@ check_error(struct ctl *c, struct redisReply *reply)
 	if (reply_error(reply) == REPLY_OK)
 		return reply;
 	ask_refused(c, reply);
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return NULL;
 }
 
@@ -160,19 +126,17 @@ ask_any_words(struct ctl *c, struct words *w)
 struct redisReply *
 ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 {
-	const struct script *script = script_find(name);
-	struct redisReply *reply = NULL;
-	char *cause = NULL;
+	return ask_append_script(c, name, nkeys, w) == 0 ? check_error(c, ask_next(c)) : NULL;
+}
 
-	if (script == NULL)
-		fatalx("no script %s", name);
-	if (ctl_connect(c) == 0) {
-		w->nkeys = nkeys;
-		reply = masters_script(c->client, &cause, script, w);
-		reply = check_error(c, check_lost(c, reply, cause));
-	}
-	words_done(w);
-	return reply;
+struct redisReply *
+ask_check(struct ctl *c, struct redisReply *reply, const char *form)
+{
+	if (reply == NULL || reply_has(reply, form))
+		return reply;
+	ask_refused(c, reply);
+	reply_free(reply);
+	return NULL;
 }
 
 int64_t
@@ -180,17 +144,21 @@ ask_number(struct redisReply *reply)
 {
 	int64_t n = reply_int(reply, -1);
 
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return n;
 }
 
 int
-ask_append_words(struct ctl *c, struct words *w)
+ask_append_script(struct ctl *c, const char *name, int nkeys, struct words *w)
 {
+	const struct script *script = name != NULL ? script_find(name) : NULL;
 	int rc = ctl_connect(c);
 
+	if (name != NULL && script == NULL)
+		fatalx("no script %s", name);
+	w->nkeys = nkeys;
 	if (rc == 0)
-		masters_append(c->client, w);
+		sync_append(c->client, script, w);
 	words_done(w);
 	return rc;
 }
@@ -199,9 +167,13 @@ struct redisReply *
 ask_next(struct ctl *c)
 {
 	char *cause = NULL;
-	struct redisReply *reply = masters_next(c->client, &cause);
+	struct redisReply *reply = sync_next(c->client, &cause);
 
-	return check_lost(c, reply, cause);
+	if (reply == NULL)
+		ctl_error(c, ask_status(reply_error_of_text(cause)), "redis %s: %s",
+		    sync_last(c->client), cause);
+	free(cause);
+	return reply;
 }
 
 /* -- common questions ------------------------------------------------------------ */
@@ -213,7 +185,7 @@ ask_time(struct ctl *c)
 	double t = reply == NULL ? -1 : (double)reply_int(reply_at(reply, 0), 0) +
 	    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
 
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return t;
 }
 
@@ -235,7 +207,7 @@ ask_info(struct ctl *c, const char *section, const char *field)
 	struct redisReply *reply = ask_any(c, "INFO %s", section);
 	char *ret = reply_info(reply, field);
 
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return ret;
 }
 
@@ -246,7 +218,7 @@ ask_memory(struct ctl *c)
 	char *used = reply_info(reply, "used_memory"), *most = reply_info(reply, "maxmemory");
 	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
 
-	blocking_reply_free(reply);
+	reply_free(reply);
 	free(used);
 	free(most);
 	return full;
@@ -259,7 +231,7 @@ ask_config(struct ctl *c, const char *parameter)
 	const char *text = reply_str(reply_at(reply, 1), NULL);
 	char *ret = xstrdup(text != NULL ? text : "");
 
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return ret;
 }
 
@@ -268,13 +240,13 @@ ask_config(struct ctl *c, const char *parameter)
 size_t
 ask_masters(struct ctl *c)
 {
-	return ctl_connect(c) == 0 ? masters_count(c->client) : 0;
+	return ctl_connect(c) == 0 ? sync_masters(c->client) : 0;
 }
 
 void
 ask_master(struct ctl *c, size_t i)
 {
-	masters_choose(c->client, i);
+	sync_choose(c->client, i);
 }
 
 void
@@ -283,7 +255,7 @@ ask_master_of(struct ctl *c, const char *key)
 	if (key == NULL && c->target.name != NULL)
 		key = c->target.keys.name[KEY_QUEUE];
 	if (ctl_connect(c) == 0)
-		masters_choose_key(c->client, key != NULL ? key : "");
+		sync_choose_key(c->client, key != NULL ? key : "");
 }
 
 int64_t
@@ -296,7 +268,7 @@ ask_heard(struct ctl *c, const char *instance, int64_t heard)
 		ask_master(c, i);
 		reply = ask_any(c, "PUBSUB NUMSUB %s%s", KEYS_CONTROL_PREFIX, instance);
 		heard = reply_int(reply_at(reply, 1), 0);
-		blocking_reply_free(reply);
+		reply_free(reply);
 	}
 	if (n > 1)
 		ask_master_of(c, NULL);

@@ -20,12 +20,10 @@ struct redisReply;
 /* ask_format() returns the words of such a format; ask_add() appends them to a command. */
 struct words ask_format(const char *fmt, ...) PRINTF(1, 2);
 void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
-/* Appends every step-th element of a list; borrowed. */
-void	ask_add_list(struct words *, const struct redisReply *, size_t step);
 
 /*
  * ask(c, fmt, ...) and ask_script(c, name, nkeys, fmt, ...) return the reply, to be freed with
- * blocking_reply_free(); NULL after an error was reported, be it a lost connection or an
+ * reply_free(); NULL after an error was reported, be it a lost connection or an
  * error reply.  ask_any(c, fmt, ...) returns error replies, too.  All connect at first use.
  * A script gets its keys first.  The functions below free the words.
  */
@@ -38,6 +36,9 @@ struct redisReply *ask_words(struct ctl *, struct words *);
 struct redisReply *ask_any_words(struct ctl *, struct words *);
 struct redisReply *ask_script_words(struct ctl *, const char *name, int nkeys, struct words *);
 
+/* Returns a reply that has this form (see reply_has()); else reports and frees it: NULL. */
+struct redisReply *ask_check(struct ctl *, struct redisReply *, const char *form);
+
 /* Frees a reply of ask() and returns its integer: -1 for NULL or another type. */
 int64_t	ask_number(struct redisReply *);
 
@@ -47,7 +48,9 @@ int64_t	ask_number(struct redisReply *);
  * that was reported.
  */
 #define ask_append(c, ...)	ask_append_words((c), ASK(__VA_ARGS__))
-int	ask_append_words(struct ctl *, struct words *) MUSTCHECK;	/* frees the words */
+#define ask_append_words(c, w)	ask_append_script((c), NULL, 0, (w))
+/* name NULL: a command.  Frees the words. */
+int	ask_append_script(struct ctl *, const char *name, int nkeys, struct words *) MUSTCHECK;
 struct redisReply *ask_next(struct ctl *);
 
 /* Reports an error reply and sets the status; returns -1. */

@@ -10,7 +10,6 @@
  * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
  * ends, and the pop that would deliver the message again sees the mark.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +18,17 @@
 #include "policy/message.h"
 #include "queue/pausetext.h"
 #include "rqctl/ask.h"
-#include "rqctl/change.h"
 #include "rqctl/out.h"
+#include "rqctl/letters.h"
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */
 #define SCAN_MAX	300000		/* Redis searches them twice per message: 10 ms */
-#define WINDOW		500		/* entries of the list that are read at once */
 
 /* A message in flight that cancel.lua has marked. */
 struct marked {
 	char		*tag;		/* escaped; owned */
-	const char	*daemon;	/* borrowed */
+	char		*daemon;	/* gets a hint; owned */
 	double		 left;		/* seconds until its lease ends; NAN: not known */
 };
 
@@ -38,24 +36,16 @@ struct canceller {
 	struct ctl	*ctl;
 	const char	*mode;		/* for cancel.lua: "look", "drop" or "dead" */
 	char		*error;		/* of the dead letters */
-	char		 who[DELIVERY_BY];	/* for cancel.lua, see set_who() */
+	char		 who[DELIVERY_BY];	/* for cancel.lua */
+	bool		 dry;
 	long		 scan;
 	struct select	 select;	/* the ids */
 	bool		*found;		/* for each id: a message has it */
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
 	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
-	struct words	 daemons;	/* that get a hint */
 	struct marked	*marked;	/* owned */
 	size_t		 nmarked;
 };
-
-/* -- one message -------------------------------------------------------------------- */
-
-static bool
-is_dry(const struct canceller *j)
-{
-	return ctl_given(j->ctl, OPT_DRY_RUN);
-}
 
 /* Adds a copy of the text.  Returns false if the list has it already. */
 static bool
@@ -68,28 +58,26 @@ add_once(struct words *w, const char *text, size_t len)
 	return true;
 }
 
-/* Marks the id as found, also where the arguments repeat it. */
+/*
+ * Reports a message, and marks its id as found, also where the arguments repeat it.  place: where
+ * the message was.  daemon: the one that runs it, or NULL.
+ */
 static void
-set_found(struct canceller *j, int which)
-{
-	for (int i = 0; i < j->select.nids; i++)
-		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0)
-			j->found[i] = true;
-}
-
-/* place: where the message was.  daemon: the one that runs it, or NULL. */
-static void
-report(const struct canceller *j, const char *name, size_t len, const char *place,
+report(const struct canceller *j, int which, const char *name, size_t len, const char *place,
     const char *daemon)
 {
 	bool dead = ctl_given(j->ctl, OPT_LETTER);
 	struct buf b = BUF_INIT;
 	json_t *o;
 
+	for (int i = 0; i < j->select.nids; i++)
+		j->found[i] |= strcmp(j->select.ids[i], j->select.ids[which]) == 0;
+	if (place == NULL)
+		return;
 	out_escape(&b, name, len);
 	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t dry_run:t",
-	    j->ctl->target.name, name, len, place, daemon, dead, is_dry(j));
-	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", is_dry(j) ? "would be " : "",
+	    j->ctl->target.name, name, len, place, daemon, dead, j->dry);
+	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", j->dry ? "would be " : "",
 	    dead ? " as a dead letter" : "", buf_str(&b), j->ctl->target.name, place,
 	    daemon != NULL ? " on " : "", daemon != NULL ? daemon : "");
 	buf_done(&b);
@@ -97,40 +85,26 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 
 /* -- waiting and delayed -------------------------------------------------------------- */
 
-/* Returns the index of the id among those selected, or -1.  "": the message has no id. */
-static int
-which_id(const struct canceller *j, const char *id)
-{
-	for (int i = 0; id[0] != '\0' && i < j->select.nids; i++)
-		if (strcmp(j->select.ids[i], id) == 0)
-			return i;
-	return -1;
-}
-
 /* Ends one message of a key.  Returns 1; 0 if it has left the key meanwhile; -1 after an error. */
 static int
 cancel_waiting(struct canceller *j, enum key key, int which, const char *data, size_t len)
 {
 	const struct target *t = &j->ctl->target;
-	bool list = key == KEY_QUEUE && t->source == SOURCE_LIST;
-	struct words w = { .n = 0 };
+	const char *id = j->select.ids[which], *answer;
+	struct words w = ask_format("%s %s %s %s %lld %s %s %lld %s", t->keys.name[key],
+	    t->keys.name[KEY_DEAD], key == KEY_QUEUE && t->source == SOURCE_LIST ? "list" : "zset",
+	    j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name,
+	    j->error, (long long)j->scan, id);
 	struct redisReply *reply;
-	const char *answer;
 	int rc = -1;
 
-	ask_add(&w, "%s %s %s %s %lld %s %s %lld %s", t->keys.name[key], t->keys.name[KEY_DEAD],
-	    list ? "list" : "zset", j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
-	    j->ctl->config->name, j->error, (long long)j->scan, j->select.ids[which]);
 	words_mem(&w, data, len);
 	reply = ask_script_words(j->ctl, "cancel_waiting", 2, &w);
 	if ((answer = reply_str(reply, NULL)) != NULL)
 		rc = strcmp(answer, "ok") == 0;
-	if (rc == 1) {
-		set_found(j, which);
-		report(j, j->select.ids[which], strlen(j->select.ids[which]),
-		    key == KEY_DELAYED ? "delayed" : "waiting", NULL);
-	}
-	blocking_reply_free(reply);
+	if (rc == 1)
+		report(j, which, id, strlen(id), key == KEY_DELAYED ? "delayed" : "waiting", NULL);
+	reply_free(reply);
 	return rc;
 }
 
@@ -138,27 +112,31 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 static int
 cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 {
+	struct waiting_place at = { .key = key };
 	struct redisReply *page;
 	char id[MESSAGE_ID_MAX + 1];
 	struct waiting m;
-	size_t i, n = 1;
 	int which, rc = 0;
 
-	for (; lo < hi && n > 0 && rc != -1; lo += (int64_t)n) {
-		page = waiting_page(j->ctl, &j->ctl->target, key, "", lo, (long)(hi - lo),
-		    WAITING_CUT);
+	while (lo < hi && !at.end && rc != -1) {
+		at.from[0] = '\0';	/* by rank, not by score */
+		at.passed = lo;
+		page = waiting_page(j->ctl, &j->ctl->target, &at, (long)(hi - lo), WAITING_CUT);
 		if (page == NULL)
 			return -1;
-		n = waiting_len(page);
-		for (i = 0; i < waiting_len(page) && rc != -1; i++) {
+		lo += (int64_t)waiting_len(page);
+		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
 			waiting_get(page, i, &m);
-			which = which_id(j, waiting_id(j->ctl->target.kind, &m, id));
-			if (which == -1 || (int64_t)m.len != m.size)
+			waiting_id(j->ctl->target.kind, &m, id);
+			for (which = 0; which < j->select.nids; which++)
+				if (id[0] != '\0' && strcmp(j->select.ids[which], id) == 0)
+					break;
+			if (which == j->select.nids || (int64_t)m.len != m.size)
 				continue;
 			rc = cancel_waiting(j, key, which, m.data, m.len);
-			lo -= rc == 1 && !is_dry(j);	/* what follows has moved up */
+			lo -= rc == 1 && !j->dry;	/* what follows has moved up */
 		}
-		blocking_reply_free(page);
+		reply_free(page);
 	}
 	return rc == -1 ? -1 : 0;
 }
@@ -170,284 +148,228 @@ cancel_key(struct canceller *j, enum key key, int64_t total)
 	int64_t lo, hi;
 
 	for (hi = total < j->scan ? total : j->scan; hi > 0; hi = lo) {
-		lo = hi > WINDOW ? hi - WINDOW : 0;
+		lo = hi > WAITING_PAGE ? hi - WAITING_PAGE : 0;
 		if (ctl_interrupted() || cancel_window(j, key, lo, hi) == -1)
 			return -1;
 	}
 	return total == -1 ? -1 : 0;
 }
 
-/* For kind "unique": Q is a set of ids, so no search is needed. */
-static int
-cancel_ids(struct canceller *j)
-{
-	for (int i = 0; i < j->select.nids; i++)
-		if (cancel_waiting(j, KEY_QUEUE, i, j->select.ids[i],
-		    strlen(j->select.ids[i])) == -1)
-			return -1;
-	return 0;
-}
-
 /* -- deliveries ------------------------------------------------------------------------- */
 
-/* Seconds until the lease of a tag ends; < 0: it has ended.  NAN: the lease is not known. */
-static double
-lease_left(struct canceller *j, const char *tag, size_t len)
-{
-	const struct target *t = &j->ctl->target;
-	struct redisReply *reply;
-	double left = NAN;
-
-	if (t->cfg == NULL)
-		return NAN;
-	reply = ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
-	if (reply != NULL)
-		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
-		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
-	blocking_reply_free(reply);
-	return left;
-}
-
-/* Remembers the message, and its daemon for a hint. */
+/* Remembers a message in flight, its lease, and its daemon for a hint. */
 static void
 add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 {
+	const struct target *t = &j->ctl->target;
+	struct redisReply *reply;
 	struct buf b = BUF_INIT;
-	int i;
+	double left = NAN;
 
-	(void)add_once(&j->daemons, daemon, strlen(daemon) + 1);
-	for (i = 0; strcmp(j->daemons.v[i], daemon) != 0; i++)
-		continue;
+	reply = j->dry || t->cfg == NULL ? NULL :
+	    ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
+	if (reply != NULL)
+		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
+		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
+	reply_free(reply);
 	out_escape(&b, tag, len);
-	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), j->daemons.v[i],
-		is_dry(j) ? NAN : lease_left(j, tag, len) };
+	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), xstrdup(daemon), left };
 }
 
-/* Takes cancel.lua's answer for one tag. */
-static void
-tag_done(struct canceller *j, int which, const char *tag, size_t len,
-    const struct redisReply *reply)
-{
-	const char *state = reply_str_at(reply, 0), *token = reply_str_at(reply, 1);
-	char daemon[DELIVERY_INSTANCE];
-
-	if (strcmp(state, "unknown") == 0)
-		return;
-	set_found(j, which);
-	if (strcmp(state, "foreign") == 0) {
-		ctl_error(j->ctl, EX_NOTHING, "%.*s of %s cannot be cancelled: another consumer "
-		    "than rqd has it", (int)len, tag, j->ctl->target.name);
-		return;
-	}
-	delivery_instance(token, daemon);
-	report(j, tag, len, strcmp(state, "waiting") == 0 ? "retry" : state,
-	    daemon[0] != '\0' ? daemon : NULL);
-	if (daemon[0] != '\0')
-		add_marked(j, daemon, tag, len);
-}
+/* Returned by cancel.lua. */
+enum { CANCEL_STATE, CANCEL_TOKEN, CANCEL_MARK, CANCEL_FIELDS };
 
 static int
 cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 {
+	static const char form[] = {
+		[CANCEL_STATE] = FIELD_STR, [CANCEL_TOKEN] = FIELD_STR, [CANCEL_MARK] = FIELD_STR,
+		[CANCEL_FIELDS] = 0
+	};
 	const struct target *t = &j->ctl->target;
-	char *const *k = t->keys.name;
+	char *const *k = t->keys.name, daemon[DELIVERY_INSTANCE];
 	struct redisReply *reply;
+	const char *state;
 
 	if (!add_once(&j->tags, tag, len))
 		return 0;
-	reply = ask_script(j->ctl, "cancel", 5, "%s %s %s %s %s %s %lld %s %s %.*s",
-	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], j->mode,
-	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
-	    (int)len, tag);
-	if (reply == NULL)
+	reply = ask_script(j->ctl, "cancel", 6, "%s %s %s %s %s %s %s %lld %s %s %.*s %s",
+	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD],
+	    k[KEY_QUEUE], j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
+	    j->ctl->config->name, j->who, (int)len, tag, keys_group(&t->keys));
+	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;
-	tag_done(j, which, tag, len, reply);
-	blocking_reply_free(reply);
+	state = reply_str_at(reply, CANCEL_STATE);
+	if (strcmp(state, "foreign") == 0) {
+		report(j, which, tag, len, NULL, NULL);
+		ctl_error(j->ctl, EX_NOTHING, "%.*s of %s cannot be cancelled: another consumer "
+		    "than rqd has it", (int)len, tag, t->name);
+	} else if (strcmp(state, "unknown") != 0) {
+		delivery_instance(reply_str_at(reply, CANCEL_TOKEN), daemon);
+		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" : state,
+		    daemon[0] != '\0' ? daemon : NULL);
+		if (daemon[0] != '\0')
+			add_marked(j, daemon, tag, len);
+	}
+	reply_free(reply);
 	return 0;
 }
 
-/* Cancels the tag of a QDELIVERY field if it is a further delivery, id#..., of a selected id. */
-static int
-cancel_field(struct canceller *j, const struct redisReply *tag, const struct redisReply *value)
-{
-	struct delivery_info d;
-	const char *text;
-	size_t len;
-
-	delivery_parse(reply_str(value, NULL), &d);
-	if ((text = reply_str(tag, &len)) == NULL || !d.ours || d.idlen >= len)
-		return 0;
-	for (int i = 0; i < j->select.nids; i++)
-		if (strlen(j->select.ids[i]) == d.idlen &&
-		    memcmp(j->select.ids[i], text, d.idlen) == 0)
-			return cancel_tag(j, i, text, len);
-	return 0;
-}
-
-/* A pattern for HSCAN that matches the further deliveries of all ids. */
-static char *
-further_pattern(const struct canceller *j)
-{
-	struct buf b = BUF_INIT;
-	const char *p;
-
-	if (j->select.nids > 1)
-		buf_puts(&b, "*");
-	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
-		buf_printf(&b, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
-	buf_puts(&b, "#*");
-	return buf_steal(&b);
-}
-
+/* Cancels further deliveries, with tags id#..., of the selected ids: it reads all of QDELIVERY. */
 static int
 cancel_further(struct canceller *j)
 {
-	char cursor[24] = "0", *pattern = further_pattern(j);
+	static const char form[] = { FIELD_STR, 0 };
+	struct buf pattern = BUF_INIT;
+	char cursor[24] = "0";
 	struct redisReply *reply;
 	const struct redisReply *page;
+	struct delivery_info d;
+	const char *text, *p;
+	size_t len;
 	int rc = 0;
 
+	if (j->select.nids > 1)
+		buf_puts(&pattern, "*");
+	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
+		buf_printf(&pattern, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
+	buf_puts(&pattern, "#*");
 	do {
-		reply = ask(j->ctl, "HSCAN %s %s MATCH %s COUNT 1000",
-		    j->ctl->target.keys.name[KEY_DELIVERY], cursor, pattern);
+		reply = ask_check(j->ctl, ask(j->ctl, "HSCAN %s %s MATCH %s COUNT 500",
+		    j->ctl->target.keys.name[KEY_DELIVERY], cursor, buf_str(&pattern)), form);
 		page = reply_at(reply, 1);
-		snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
-		for (size_t i = 0; i + 1 < reply_len(page) && rc == 0; i += 2)
-			rc = cancel_field(j, reply_at(page, i), reply_at(page, i + 1));
+		for (size_t i = 0; i + 1 < reply_len(page); i += 2) {
+			delivery_parse(reply_str(reply_at(page, i + 1), NULL), &d);
+			text = reply_str(reply_at(page, i), &len);
+			for (int k = 0; k < j->select.nids && rc == 0; k++)
+				if (text != NULL && d.ours && d.idlen < len &&
+				    strlen(j->select.ids[k]) == d.idlen &&
+				    memcmp(j->select.ids[k], text, d.idlen) == 0) {
+					rc = cancel_tag(j, k, text, len);
+					break;
+				}
+		}
 		rc = reply == NULL || ctl_interrupted() ? -1 : rc;
-		blocking_reply_free(reply);
+		if (rc == 0)
+			snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
+		reply_free(reply);
 	} while (rc == 0 && strcmp(cursor, "0") != 0);
-	free(pattern);
+	buf_done(&pattern);
 	return rc;
-}
-
-static int
-cancel_deliveries(struct canceller *j)
-{
-	for (int i = 0; i < j->select.nids; i++)
-		if (cancel_tag(j, i, j->select.ids[i], strlen(j->select.ids[i])) == -1)
-			return -1;
-	return j->ctl->target.source == SOURCE_IDS ? 0 : cancel_further(j);
 }
 
 /* -- the end ------------------------------------------------------------------------------ */
 
-/* Tells the user when a message ends if its daemon is dead. */
-static void
-note_left(const struct canceller *j, const struct marked *m)
-{
-	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" : "drops it";
-	char age[UNITS_TEXT_MAX];
-
-	if (isnan(m->left))
-		ctl_note("%s: the next daemon that serves %s %s when its lease has ended", m->tag,
-		    j->ctl->target.name, what);
-	else if (m->left <= 0)
-		ctl_note("%s: its lease has ended, and the next daemon that serves %s %s", m->tag,
-		    j->ctl->target.name, what);
-	else
-		ctl_note("%s: its lease ends in %s; the next daemon that serves %s then %s", m->tag,
-		    units_age(m->left, age), j->ctl->target.name, what);
-}
-
 /*
- * Reports a daemon that is not subscribed to its control channel.  Its heartbeat stays in Redis
- * for 30 seconds, so a daemon with a heartbeat may be dead, too.
+ * Reports a daemon that is not subscribed to its control channel, and when its messages end if it
+ * is dead.  Its heartbeat stays in Redis for 30 seconds, so a daemon with a heartbeat may be dead,
+ * too.
  */
 static void
 note_unheard(struct canceller *j, const char *daemon)
 {
-	int64_t beats = ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon));
+	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" : "drops it";
+	const char *queue = j->ctl->target.name;
+	const struct marked *m;
+	char age[UNITS_TEXT_MAX];
 
-	if (beats > 0)
+	if (ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon)) > 0)
 		ctl_note("%s does not receive hints: it ends the handler within 10 s; if it is "
 		    "dead:", daemon);
 	else
 		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
-	for (size_t i = 0; i < j->nmarked; i++)
-		if (strcmp(j->marked[i].daemon, daemon) == 0)
-			note_left(j, &j->marked[i]);
+	for (size_t k = 0; k < j->nmarked; k++) {
+		m = &j->marked[k];
+		if (strcmp(m->daemon, daemon) != 0)
+			continue;
+		if (isnan(m->left))
+			ctl_note("%s: the next daemon that serves %s %s when its lease has ended",
+			    m->tag, queue, what);
+		else if (m->left <= 0)
+			ctl_note("%s: its lease has ended, and the next daemon that serves %s %s",
+			    m->tag, queue, what);
+		else
+			ctl_note("%s: its lease ends in %s; the next daemon that serves %s then %s",
+			    m->tag, units_age(m->left, age), queue, what);
+	}
 }
 
 /* Sends the hints.  Without one, a daemon sees the mark at its next renewal. */
 static void
 tell_daemons(struct canceller *j)
 {
-	const char *key = j->ctl->target.key;
 	struct redisReply *reply;
-	char *hint = xasprintf("renew %s", key);
+	const char *daemon;
+	size_t k;
 
-	for (int i = 0; i < j->daemons.n && !is_dry(j); i++) {
-		reply = ask_any(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
-		    hint);
-		if (reply != NULL && ask_heard(j->ctl, j->daemons.v[i], reply_int(reply, 0)) == 0)
-			note_unheard(j, j->daemons.v[i]);
-		blocking_reply_free(reply);
-		if (reply == NULL)
+	for (size_t i = 0; i < j->nmarked && !j->dry; i++) {
+		daemon = j->marked[i].daemon;
+		for (k = 0; strcmp(j->marked[k].daemon, daemon) != 0; k++)
+			continue;
+		if (k < i)		/* it has had its hint */
+			continue;
+		struct words w = ask_format("PUBLISH %s%s", KEYS_CONTROL_PREFIX, daemon);
+
+		words_fmt(&w, "renew %s", j->ctl->target.key);
+		if ((reply = ask_any_words(j->ctl, &w)) == NULL)
 			break;
+		if (ask_heard(j->ctl, daemon, reply_int(reply, 0)) == 0)
+			note_unheard(j, daemon);
+		reply_free(reply);
 	}
-	free(hint);
 }
 
-/* Reports why an entry of a stream was not cancelled. */
+/* Reports why the message was not cancelled. */
 static void
-entry_not_found(struct canceller *j, const char *id)
+not_found(struct canceller *j, const char *id)
 {
 	const struct target *t = &j->ctl->target;
-	struct redisReply *reply = ask_script(j->ctl, "stream_show", 1, "%s %s %s",
-	    t->keys.name[KEY_QUEUE], keys_group(&t->keys), id);
-	const char *state = reply_str_at(reply, 0);
+	struct redisReply *reply;
+	const char *state;
 
-	if (reply == NULL)
+	if (t->source != SOURCE_STREAM) {
+		if (j->waiting > j->scan)
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
+			    "retry, not delayed, not among the next %ld of %lld that wait; --scan "
+			    "N looks at more", t->name, id, j->scan, (long long)j->waiting);
+		else
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
+			    "retry, not delayed, not waiting; finished messages are only in the "
+			    "log", t->name, id);
 		return;
-	if (reply_str(reply_at(reply, 1), NULL) == NULL)
+	}
+	if ((reply = waiting_entry(j->ctl, id)) == NULL)
+		return;
+	state = reply_str_at(reply, ENTRY_STATE);
+	if (state[0] == '\0')
 		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
 		    "delayed, no entry of the stream", t->name, id);
 	else if (strcmp(state, "pending") == 0)
 		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: the consumer %s has "
-		    "it", id, t->name, reply_str_at(reply, 2));
+		    "it", id, t->name, reply_str_at(reply, ENTRY_CONSUMER));
 	else if (strcmp(state, "done") == 0)
 		ctl_error(j->ctl, EX_NOTHING, "%s of %s is done: it is acknowledged", id, t->name);
 	else
 		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: an entry of a stream "
 		    "that was never delivered stays there", id, t->name);
-	blocking_reply_free(reply);
+	reply_free(reply);
 }
 
-static void
-not_found(struct canceller *j, const char *id)
-{
-	const struct target *t = &j->ctl->target;
-
-	if (t->source == SOURCE_STREAM)
-		entry_not_found(j, id);
-	else if (j->waiting > j->scan)
-		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
-		    "delayed, not among the next %ld of %lld that wait; --scan N looks at more",
-		    t->name, id, j->scan, (long long)j->waiting);
-	else
-		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
-		    "delayed, not waiting; finished messages are only in the log", t->name, id);
-}
-
-/* Replaces the characters of "USER@HOST" that a mark must not have (see cancel.lua). */
-static void
-set_who(struct canceller *j, const char *who)
-{
-	snprintf(j->who, sizeof(j->who), "%s", who);
-	for (char *p = j->who; *p != '\0'; p++)
-		if (!isalnum((unsigned char)*p) && strchr("@._-", *p) == NULL)
-			*p = '_';
-}
-
+/* Searches all places of the selected key.  Returns 0, or -1 to stop. */
 static int
 cancel_in_key(struct canceller *j)
 {
 	enum source source = j->ctl->target.source;
 	char *const *k = j->ctl->target.keys.name;
+	const char *const *id = j->select.ids;
 	int64_t waiting;
+	int i;
 
-	if (source == SOURCE_IDS ? cancel_ids(j) == -1 : cancel_key(j, KEY_DELAYED,
+	/* Q of kind "unique" is a set of ids, so no search is needed. */
+	for (i = 0; source == SOURCE_IDS && i < j->select.nids; i++)
+		if (cancel_waiting(j, KEY_QUEUE, i, id[i], strlen(id[i])) == -1)
+			return -1;
+	if (source != SOURCE_IDS && cancel_key(j, KEY_DELAYED,
 	    ask_number(ask(j->ctl, "ZCARD %s", k[KEY_DELAYED]))) == -1)
 		return -1;
 	if (source == SOURCE_LIST) {
@@ -456,48 +378,28 @@ cancel_in_key(struct canceller *j)
 		if (cancel_key(j, KEY_QUEUE, waiting) == -1)
 			return -1;
 	}
-	return cancel_deliveries(j);
-}
-
-static int
-cancel_everywhere(struct canceller *j)
-{
-	int rc = 0;
-
-	EACH_KEY(i, &j->ctl->target) {
-		words_done(&j->tags);
-		rc = rc == 0 ? cancel_in_key(j) : rc;
-	}
-	return rc;
-}
-
-static void
-run(struct canceller *j)
-{
-	int i, rc = cancel_everywhere(j);
-
-	tell_daemons(j);	/* even after an error: some may be marked */
-	for (i = 0; i < j->select.nids && rc == 0; i++)
-		if (!j->found[i])
-			not_found(j, j->select.ids[i]);
-	if (ctl_interrupted() && j->ctl->status == 0)
-		j->ctl->status = EX_INTERRUPTED;
+	words_done(&j->tags);
+	for (i = 0; i < j->select.nids; i++)
+		if (cancel_tag(j, i, id[i], strlen(id[i])) == -1)
+			return -1;
+	return source == SOURCE_IDS ? 0 : cancel_further(j);
 }
 
 void
 cancel_run(struct ctl *c)
 {
 	struct canceller j = {
-		.ctl = c, .scan = SCAN,
+		.ctl = c, .scan = SCAN, .dry = ctl_given(c, OPT_DRY_RUN),
 		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" :
 		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
 	};
 	char *who;
+	int i, rc = 0;
 
 	if (ctl_count(c, OPT_SCAN, SCAN_MAX, &j.scan) == -1 ||
 	    select_parse(c, &j.select) == -1)
 		return;
-	for (int i = 0; i < j.select.nids; i++)
+	for (i = 0; i < j.select.nids; i++)
 		if (j.select.ids[i][0] == '\0') {
 			ctl_error(c, EX_USAGE, "the id of a message is empty");
 			return;
@@ -505,13 +407,24 @@ cancel_run(struct ctl *c)
 	ctl_catch_signals();
 	who = pausetext_who();
 	j.error = xasprintf("cancelled by %s", who);
-	set_who(&j, who);
+	/* A mark must not have other characters (see cancel.lua). */
+	snprintf(j.who, sizeof(j.who), "%s", who);
+	ctl_make_plain(j.who, "@._-");
 	j.found = xcalloc((size_t)j.select.nids, sizeof(bool));
-	run(&j);
+
+	EACH_KEY(k, &c->target)
+		rc = rc == 0 ? cancel_in_key(&j) : rc;
+	tell_daemons(&j);	/* even after an error: some may be marked */
+	for (i = 0; i < j.select.nids && rc == 0; i++)
+		if (!j.found[i])
+			not_found(&j, j.select.ids[i]);
+	if (ctl_interrupted() && c->status == 0)
+		c->status = EX_INTERRUPTED;
 	words_done(&j.tags);
-	words_done(&j.daemons);
-	while (j.nmarked > 0)
+	while (j.nmarked > 0) {
 		free(j.marked[--j.nmarked].tag);
+		free(j.marked[j.nmarked].daemon);
+	}
 	free(j.marked);
 	free(j.found);
 	free(j.error);

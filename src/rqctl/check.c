@@ -3,7 +3,9 @@
  *
  * check prints a line for each problem, which begins with "warning", "error" or "unknown", and
  * exits as a plugin of a monitoring system does.  With --plugin or a threshold, it also prints
- * as one does: see plugin.h.
+ * as one does, after the Monitoring Plugins Development Guidelines: the first line is a status,
+ * then "|" and performance data, 'label'=value[unit];warning;critical;minimum; more lines may
+ * follow.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +13,12 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "policy/shard_keys.h"
 #include "rqctl/ask.h"
-#include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "rqctl/unnamed.h"
-#include "rqctl/plugin.h"
-#include "status/advice.h"
+
+#define COUNT_MAX	INT64_C(1000000000000)	/* of a threshold */
 
 /* The figures that thresholds apply to. */
 enum measure { MEASURE_LATENCY, MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
@@ -32,21 +33,29 @@ static const struct {
 	[MEASURE_DEAD] = { OPT_WARN_DEAD, "dead", "" },
 };
 
-struct problem {
-	const char	*level;
-	char		*text;		/* "orders: 7 dead letters"; owned */
-	json_t		*json;		/* owned */
+/* A value is a problem if it is above a limit, not if it is equal.  Seconds, or a count. */
+struct threshold {
+	double	 warning;	/* NAN: none */
+	double	 critical;	/* NAN: none; else at least warning */
 };
+
+/* The worst comes first. */
+enum level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_UNKNOWN, LEVEL_MAX };
+static const char *const levels[] = { "error", "warning", "unknown" };
+/* The exit status of a plugin without a problem, and with one of each level. */
+#define STATUS_OK	0
+static const int statuses[] = { 2, 1, 3 };
 
 struct problems {
 	struct ctl	*ctl;
-	struct problem	*found;		/* n */
-	size_t		 n;
-	int		 status;	/* PLUGIN_...; of the worst finding */
+	struct words	 found[LEVEL_MAX];	/* "orders: 7 dead letters" */
+	json_t		*json[LEVEL_MAX];	/* the same */
 	struct threshold limits[MEASURE_MAX];
+	bool		 any;		/* a threshold is given */
 	struct buf	 data;		/* performance data */
 };
 
+/* Whether it prints as a plugin: errors are then held, and check_end() prints the first. */
 bool
 check_is_plugin(const struct ctl *c)
 {
@@ -57,42 +66,19 @@ check_is_plugin(const struct ctl *c)
 	return plugin && !ctl_given(c, OPT_JSON);
 }
 
-/* Keeps the worst: an error is worse than a warning, a warning worse than "unknown". */
-static void
-raise_status(struct problems *f, const char *level)
-{
-	if (strcmp(level, "error") == 0)
-		f->status = PLUGIN_CRITICAL;
-	else if (strcmp(level, "warning") == 0 && f->status != PLUGIN_CRITICAL)
-		f->status = PLUGIN_WARNING;
-	else if (f->status == PLUGIN_OK)
-		f->status = PLUGIN_UNKNOWN;
-}
-
-/* Adds a problem.  queue is NULL if it concerns Redis or the fleet.  Frees the text. */
+/* Adds a problem; queue NULL: it concerns Redis or the fleet.  Frees the text. */
 #define find(f, level, queue, ...)	add_problem((f), (level), (queue), xasprintf(__VA_ARGS__))
 static void
-add_problem(struct problems *f, const char *level, const char *queue, char *text)
+add_problem(struct problems *f, enum level level, const char *queue, char *text)
 {
-	raise_status(f, level);
-	*APPEND(f->found, f->n) = (struct problem){
-		.level = level,
-		.text = queue == NULL ? xstrdup(text) : xasprintf("%s: %s", queue, text),
-		.json = json_set(json_object(), "level:s queue:s text:s", level, queue, text),
-	};
+	words_fmt(&f->found[level], "%s%s%s", queue != NULL ? queue : "",
+	    queue != NULL ? ": " : "", text);
+	json_array_append_new(f->json[level], json_set(json_object(), "level:s queue:s text:s",
+	    levels[level], queue, text));
 	free(text);
 }
 
-static void
-problems_done(struct problems *f)
-{
-	while (f->n > 0) {
-		free(f->found[--f->n].text);
-		json_decref(f->found[f->n].json);
-	}
-	free(f->found);
-	buf_done(&f->data);
-}
+/* -- Redis and keys --------------------------------------------------------------- */
 
 /* Checks one server.  at begins each text: "", or on a cluster "127.0.0.1:7001: ". */
 static void
@@ -105,31 +91,20 @@ check_server(struct problems *f, const char *at)
 	int major = 0, minor = 0;
 
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-		find(f, "error", NULL, "%smaxmemory-policy is %s: Redis may evict messages; "
+		find(f, LEVEL_ERROR, NULL, "%smaxmemory-policy is %s: Redis may evict messages; "
 		    "it must be noeviction", at, policy);
 	if (role[0] != '\0' && strcmp(role, "master") != 0)
-		find(f, "error", NULL, "%sthis Redis is a %s: redis.server must name the "
+		find(f, LEVEL_ERROR, NULL, "%sthis Redis is a %s: redis.server must name the "
 		    "master", at, role);
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
-		find(f, "error", NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);
+		find(f, LEVEL_ERROR, NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);
 	if (full != NULL)
-		find(f, "error", NULL, "%s%s", at, full);
+		find(f, LEVEL_ERROR, NULL, "%s%s", at, full);
 	free(full);
 	free(policy);
 	free(version);
 	free(role);
-}
-
-/* Whether a master that is down stops the queues of all others, too. */
-static bool
-needs_full_coverage(struct ctl *c)
-{
-	char *value = ask_config(c, "cluster-require-full-coverage");
-	bool yes = strcmp(value, "yes") == 0;
-
-	free(value);
-	return yes;
 }
 
 static void
@@ -137,20 +112,23 @@ check_servers(struct problems *f)
 {
 	bool cluster = ctl_is_cluster(f->ctl), full = false;
 	size_t n = ask_masters(f->ctl);
-	char *at;
+	char *at, *value;
 
 	for (size_t i = 0; i < n; i++) {
 		ask_master(f->ctl, i);
-		at = cluster ? xasprintf("%s: ", masters_chosen(f->ctl->client)) : xstrdup("");
+		at = cluster ? xasprintf("%s: ", sync_chosen(f->ctl->client)) : xstrdup("");
 		check_server(f, at);
-		full = cluster && (full || needs_full_coverage(f->ctl));
 		free(at);
+		value = cluster && !full ?
+		    ask_config(f->ctl, "cluster-require-full-coverage") : NULL;
+		full |= value != NULL && strcmp(value, "yes") == 0;
+		free(value);
 	}
 	if (n > 0)
 		ask_master_of(f->ctl, NULL);
 	if (full)
-		find(f, "warning", NULL, "cluster-require-full-coverage is yes: while one master "
-		    "is down, all queues stop; with no, only the queues of its slots do");
+		find(f, LEVEL_WARNING, NULL, "cluster-require-full-coverage is yes: while one "
+		    "master is down, all queues stop; with no, only the queues of its slots do");
 }
 
 /* Each key of a queue must have its type, or not exist. */
@@ -180,187 +158,204 @@ check_types(struct problems *f, const struct target *t)
 		if (type[0] != '\0' && reply_error(reply) == REPLY_OK &&
 		    strcmp(type, "none") != 0 && strcmp(want[i].type, "none") != 0 &&
 		    strcmp(type, want[i].type) != 0)
-			find(f, "error", t->name, "the key %s is a %s, not a %s",
+			find(f, LEVEL_ERROR, t->name, "the key %s is a %s, not a %s",
 			    t->keys.name[want[i].key], type, want[i].type);
-		blocking_reply_free(reply);
+		reply_free(reply);
 	}
 }
 
-/* Compares lease and shards among the daemons, and the lease with the configuration. */
+/* Compares shards, lease and consumer group among the daemons, and with the configuration. */
 static void
-check_lease(struct problems *f, const struct picture *p, size_t i)
+check_settings(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const struct service *s = &p->services[i];
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
+	const char *group, *instance, *own = keys_group(&t->keys);
+	bool leases = !s->leases_differ, groups = kind_has(t->kind, TRAIT_GROUP);
 	const json_t *q;
 
 	if (s->shards_differ)
-		find(f, "error", t->name, "daemons disagree about the shards");
-	if (s->leases_differ) {
-		find(f, "error", t->name, "daemons disagree about the lease: one has %s, another "
-		    "%s; rqctl daemons", units_age(s->lease_least, a), units_age(s->lease_most, b));
-		return;
-	}
-	for (size_t k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
-		q = fleet_queue(&p->fleet.daemons[k], t->key);
-		lease = fleet_number(q, "lease", want);
-		if (lease != want) {
-			find(f, "warning", t->name, "%s runs with a lease of %gs, this "
-			    "configuration says %gs", p->fleet.daemons[k].instance, lease, want);
-			return;
-		}
-	}
-}
-
-/* A daemon that reads for another group would take this group's retries for its own. */
-static void
-check_group(struct problems *f, const struct picture *p, size_t i)
-{
-	const struct target *t = &p->targets[i];
-	const char *group;
-
+		find(f, LEVEL_ERROR, t->name, "daemons disagree about the shards");
+	if (s->leases_differ)
+		find(f, LEVEL_ERROR, t->name, "daemons disagree about the lease: one has %s, "
+		    "another %s; rqctl daemons", units_age(s->lease_least, a),
+		    units_age(s->lease_most, b));
 	for (size_t k = 0; k < p->fleet.n; k++) {
-		group = fleet_text(fleet_queue(&p->fleet.daemons[k],
-		    t->keys.name[KEY_QUEUE]), "consumer_group");
-		if (group[0] == '\0' || strcmp(group, keys_group(&t->keys)) == 0)
-			continue;
-		find(f, "error", t->name, "%s reads it for the consumer group %s, not for %s: "
-		    "the retries of both are mixed", p->fleet.daemons[k].instance, group,
-		    keys_group(&t->keys));
-		return;
+		q = fleet_queue(&p->fleet.daemons[k], t->key);
+		instance = p->fleet.daemons[k].instance;
+		lease = fleet_number(q, "lease", want);
+		if (leases && t->cfg != NULL && lease != want) {
+			find(f, LEVEL_WARNING, t->name, "%s runs with a lease of %gs, this "
+			    "configuration says %gs", instance, lease, want);
+			leases = false;		/* one is enough */
+		}
+		/* It would take this group's retries for its own. */
+		group = fleet_text(q, "consumer_group");
+		if (groups && group[0] != '\0' && strcmp(group, own) != 0) {
+			find(f, LEVEL_ERROR, t->name, "%s reads it for the consumer group %s, not "
+			    "for %s: the retries of both are mixed", instance, group, own);
+			groups = false;
+		}
 	}
 }
 
 /* -- thresholds ------------------------------------------------------------------- */
 
-/* One value of a queue. */
-struct measured {
-	double	 value;		/* NAN: not known; < 0: the kind does not have it */
-	double	 least;		/* an unknown latency is at least this */
-};
-
-static struct measured
-measure_latency(const struct picture *p, size_t i)
+/* Reads one limit.  Returns -1 if the text is not a number or a duration in range. */
+static int
+read_limit(const char *text, bool durations, double *ret)
 {
-	struct facts f = picture_facts(p, i);
-	struct latency l = state_latency(&f);
+	usec_t duration = 0;
+	int64_t count = 0;
 
-	if (!kind_waits(f.kind))
-		return (struct measured){ -1, 0 };
-	if (l.how == LATENCY_KNOWN)
-		return (struct measured){ l.seconds, 0 };
-	return (struct measured){ NAN, l.seconds };
+	if ((durations ? units_parse_duration(text, &duration) :
+	    units_parse_int(text, &count)) == -1 || count < 0 || count > COUNT_MAX)
+		return -1;
+	*ret = durations ? (double)duration / 1e6 : (double)count;
+	return 0;
 }
 
-static struct measured
-measure(const struct picture *p, size_t i, enum measure m)
+/* Reads WARN, WARN:CRIT or :CRIT.  Returns 0, or -1 after an error was reported. */
+static int
+read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 {
-	const struct depth *d = &p->depths[i];
-	int64_t n = m == MEASURE_WAITING ? d->waiting : d->dead;
+	enum opt o = measures[m].option;
+	const char *name = opt_table[o].name, *text = ctl_value(c, o);
+	bool durations = measures[m].unit[0] != '\0';
+	size_t n = strcspn(text, ":");
+	char *first;
+	int rc = 0;
 
-	if (m == MEASURE_LATENCY)
-		return measure_latency(p, i);
-	return (struct measured){ n < 0 && d->problem != NULL ? NAN : (double)n, 0 };
+	*ret = (struct threshold){ NAN, NAN };
+	if (!ctl_given(c, o))
+		return 0;
+	first = xstrndup(text, n);
+	if (n > 0 || text[n] == '\0')
+		rc = read_limit(first, durations, &ret->warning);
+	if (rc == 0 && text[n] == ':')
+		rc = read_limit(text + n + 1, durations, &ret->critical);
+	free(first);
+	if (rc == -1)
+		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not WARN, WARN:CRIT or :CRIT with "
+		    "%s: write %s", name, text,
+		    durations ? "durations" : "counts from 0 to 1000000000000",
+		    durations ? "5m or 5m:30m" : "10 or 10:100");
+	if (ret->critical < ret->warning)
+		return ctl_error(c, EX_USAGE, "--%s: \"%s\": CRIT must not be below WARN: "
+		    "write %s", name, text, durations ? "5m:30m" : "10:100");
+	return 0;
 }
 
-/* Reports a value that is above a limit. */
+/* Escapes text for the output.  The characters in `special` become \xHH, too. */
 static void
-find_above(struct problems *f, const char *level, const char *name, enum measure m, double value,
-    double limit)
+add_escaped(struct buf *b, const char *text, const char *special)
 {
-	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+	struct buf plain = BUF_INIT;
+	const char *p;
 
-	if (m == MEASURE_LATENCY)
-		find(f, level, name, "a message has waited %s, longer than %s",
-		    units_age(value, age), units_age(limit, most));
-	else if (m == MEASURE_WAITING)
-		find(f, level, name, "%.0f message%s, more than %.0f", value,
-		    value == 1 ? " waits" : "s wait", limit);
-	else
-		find(f, level, name, "%.0f dead letter%s, more than %.0f", value,
-		    value == 1 ? "" : "s", limit);
+	out_escape(&plain, text, strlen(text));
+	for (p = buf_str(&plain); *p != '\0'; p++)
+		if (strchr(special, *p) != NULL)
+			buf_printf(b, "\\x%02x", (unsigned char)*p);
+		else
+			buf_addc(b, *p);
+	buf_done(&plain);
+}
+
+/* Adds a number with up to three decimals; nothing for NAN. */
+static void
+add_number(struct buf *b, double value)
+{
+	if (!isnan(value))
+		buf_printf(b, "%.15g", (double)(int64_t)(value * 1e3 + 0.5) / 1e3);
 }
 
 /*
- * Reports that a latency with a threshold is not known.  Skips queues without a daemon:
- * check_queue() reports those, unless other programs consume them.
+ * Appends " 'orders_dead'=7;10;100;0" to the performance data.  A label may hold all but "="; the
+ * guidelines double its quotes.
  */
 static void
-find_unknown(struct problems *f, const struct picture *p, size_t i, double least)
+add_data(struct buf *b, const char *queue, enum measure m, double value, const struct threshold *t)
 {
-	char age[UNITS_TEXT_MAX];
+	struct buf name = BUF_INIT;
+	const char *p;
 
-	if (p->depths[i].problem != NULL || p->services[i].daemons == 0 ||
-	    !ctl_given(f->ctl, OPT_WARN_LATENCY))
-		return;
-	find(f, "unknown", p->targets[i].name, "how long messages have waited is not known%s%s",
-	    least > 0 ? ": at least " : "", least > 0 ? units_age(least, age) : "");
+	add_escaped(&name, queue, "=|");
+	buf_puts(b, " '");
+	for (p = buf_str(&name); *p != '\0'; p++)
+		buf_printf(b, *p == '\'' ? "'%c" : "%c", *p);
+	buf_printf(b, "_%s'=", measures[m].name);
+	buf_done(&name);
+	add_number(b, value);
+	buf_puts(b, isnan(value) ? "U;" : measures[m].unit[0] != '\0' ? "s;" : ";");
+	add_number(b, t->warning);
+	buf_addc(b, ';');
+	add_number(b, t->critical);
+	buf_puts(b, ";0");
 }
 
 static void
 check_measure(struct problems *f, const struct picture *p, size_t i, enum measure m)
 {
 	const struct threshold *t = &f->limits[m];
+	const struct depth *d = &p->depths[i];
 	const char *name = p->targets[i].name;
-	struct measured got = measure(p, i, m);
-	double value = isnan(got.value) ? got.least : got.value;
-	int status = threshold_judge(t, value);
+	struct facts facts = picture_facts(p, i);
+	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+	double value, limit;
+	int64_t n = m == MEASURE_WAITING ? d->waiting : d->dead;
+	enum level level;
 
-	if (got.value < 0)
+	/* NAN: not known; < 0: the kind does not have it. */
+	value = n < 0 && d->problem != NULL ? NAN : (double)n;
+	if (m == MEASURE_LATENCY) {
+		value = state_latency(&facts);
+		value = !kind_waits(facts.kind) ? -1 : value >= 0 ? value : NAN;
+	}
+	if (value < 0)
 		return;
-	plugin_add(&f->data, name, measures[m].name, got.value, measures[m].unit, t);
-	if (status == PLUGIN_CRITICAL)
-		find_above(f, "error", name, m, value, t->critical);
-	else if (status == PLUGIN_WARNING)
-		find_above(f, "warning", name, m, value, t->warning);
-	else if (isnan(got.value) && m == MEASURE_LATENCY)
-		find_unknown(f, p, i, got.least);
-}
-
-/* Checks the figures that have a threshold, or all of them if none has one. */
-static void
-check_measures(struct problems *f, const struct picture *p, size_t i)
-{
-	bool all = true;
-
-	for (int m = 0; m < MEASURE_MAX; m++)
-		all = all && !ctl_given(f->ctl, measures[m].option);
-	for (int m = 0; m < MEASURE_MAX; m++)
-		if (all || ctl_given(f->ctl, measures[m].option))
-			check_measure(f, p, i, (enum measure)m);
+	add_data(&f->data, name, m, value, t);
+	level = value > t->critical ? LEVEL_ERROR : LEVEL_WARNING;
+	limit = level == LEVEL_ERROR ? t->critical : t->warning;
+	if (value > limit && m == MEASURE_LATENCY)
+		find(f, level, name, "a message has waited %s, longer than %s",
+		    units_age(value, age), units_age(limit, most));
+	else if (value > limit && m == MEASURE_WAITING)
+		find(f, level, name, "%.0f message%s, more than %.0f", value,
+		    value == 1 ? " waits" : "s wait", limit);
+	else if (value > limit)
+		find(f, level, name, "%.0f dead letter%s, more than %.0f", value,
+		    value == 1 ? "" : "s", limit);
+	/* A queue without a daemon is a problem by itself, unless other programs consume it. */
+	else if (isnan(value) && m == MEASURE_LATENCY && d->problem == NULL &&
+	    p->services[i].daemons > 0 && ctl_given(f->ctl, OPT_WARN_LATENCY))
+		find(f, LEVEL_UNKNOWN, name, "how long messages have waited is not known");
 }
 
 /* -- queues and daemons ------------------------------------------------------------ */
-
-/* How many members of QDELAYED are due; producers may write milliseconds, too. */
-static int64_t
-count_delayed_due(struct ctl *c, struct target *t, double now)
-{
-	int64_t n = 0;
-
-	EACH_KEY(i, t) {
-		const char *key = t->keys.name[KEY_DELAYED];
-
-		n += ask_number(ask(c, "ZCOUNT %s -inf %f", key, now));
-		n += ask_number(ask(c, "ZCOUNT %s 1e11 %f", key, now * 1e3));
-	}
-	return n;
-}
 
 /* Programs other than rqd consume this queue: they may not deliver QRETRY and QDELAYED. */
 static void
 check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
 {
+	bool delayed = d->problem == NULL && d->delayed > 0;
+	double now = delayed ? ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]) : 0;
 	int64_t due = d->due > 0 ? d->due : 0;
 
-	if (d->problem == NULL && d->delayed > 0)
-		due += count_delayed_due(f->ctl, t,
-		    ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]));
+	EACH_KEY(i, t) {
+		const char *key = t->keys.name[KEY_DELAYED];
+
+		if (!delayed)
+			continue;
+		due += ask_number(ask(f->ctl, "ZCOUNT %s -inf %f", key, now));
+		/* Producers may write milliseconds, too. */
+		due += ask_number(ask(f->ctl, "ZCOUNT %s 1e11 %f", key, now * 1e3));
+	}
 	if (due > 0)
-		find(f, "warning", t->name, "%lld of its retries and delayed messages are due, and "
-		    "no daemon delivers them: it is declared with concurrency = 0",
+		find(f, LEVEL_WARNING, t->name, "%lld of its retries and delayed messages are due, "
+		    "and no daemon delivers them: it is declared with concurrency = 0",
 		    (long long)due);
 }
 
@@ -376,69 +371,72 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	char age[UNITS_TEXT_MAX];
 
 	if (d->problem != NULL)
-		find(f, "error", name, "%s", d->problem);
+		find(f, LEVEL_ERROR, name, "%s", d->problem);
 	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
-		find(f, work ? "error" : "warning", name, "%s", work ?
+		find(f, work ? LEVEL_ERROR : LEVEL_WARNING, name, "%s", work ?
 		    "no daemon serves it, and messages wait" : "no daemon serves it");
 	else if (s->daemons == 0)
 		check_elsewhere(f, &p->targets[i], d);
 	if (strcmp(s->state, "suspended") == 0)
-		find(f, "error", name, "suspended: %s%s%s", s->reason,
-		    s->cause[0] != '\0' ? ": " : "", s->cause);
+		find(f, state_is_empty(d) ? LEVEL_WARNING : LEVEL_ERROR, name,
+		    "suspended%s: %s%s%s", state_is_empty(d) ? ", and without messages" : "",
+		    s->reason, s->cause[0] != '\0' ? ": " : "", s->cause);
 	if (strcmp(s->state, "refused") == 0)
-		find(f, "error", name, "Redis refuses the results of its messages: %s", s->reason);
+		find(f, LEVEL_ERROR, name, "Redis refuses the results of its messages: %s",
+		    s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)
-		find(f, "error", name, "a daemon has lost a subscription; its log says why");
+		find(f, LEVEL_ERROR, name,
+		    "a daemon has lost a subscription; its log says why");
 	if (state_is_late(&facts))
-		find(f, "warning", name, "late: all handlers are busy, and a message has waited %s",
-		    units_age(state_latency(&facts).seconds, age));
+		find(f, LEVEL_WARNING, name, "late: all handlers are busy, and a message has "
+		    "waited %s", units_age(state_latency(&facts), age));
 	if (d->paused || d->partly)
-		find(f, "warning", name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
+		find(f, LEVEL_WARNING, name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
-		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
+		find(f, LEVEL_WARNING, name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
-	check_measures(f, p, i);
+	/* The figures that have a threshold, or all of them if none has one. */
+	for (int m = 0; m < MEASURE_MAX; m++)
+		if (!f->any || ctl_given(f->ctl, measures[m].option))
+			check_measure(f, p, i, (enum measure)m);
 	if (d->problem == NULL && orphans > 0)
-		EACH_KEY(k, &p->targets[i])	/* minus the fields of daemons */
-			orphans -= delivery_daemons(f->ctl,
-			    p->targets[i].keys.name[KEY_DELIVERY]);
-	if (d->problem == NULL && orphans > 0)
-		find(f, "warning", name, "%lld entries of its %s key belong to no message",
+		find(f, LEVEL_WARNING, name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));
 	EACH_KEY(k, &p->targets[i])
 		check_types(f, &p->targets[i]);
 	if (kind_has(p->targets[i].kind, TRAIT_LEASES))
-		check_lease(f, p, i);
-	if (kind_has(p->targets[i].kind, TRAIT_GROUP))
-		check_group(f, p, i);
-}
-
-static void
-check_daemon(struct problems *f, const struct daemon *d)
-{
-	const char *error = fleet_text(d->beat, "log_error");
-	const char *reload = fleet_text(d->beat, "reload_error");
-
-	if (error[0] != '\0')
-		find(f, "warning", NULL, ADVICE_LOG, d->instance, error);
-	if (reload[0] != '\0')
-		find(f, "warning", NULL, ADVICE_RELOAD, d->instance, reload);
+		check_settings(f, p, i);
 }
 
 static void
 check_schedule(const struct schedule_config *s, const char *missed, void *arg)
 {
-	find(arg, "warning", s->queue, "schedule %s did not run at %s", s->name, missed);
+	find(arg, LEVEL_WARNING, s->queue, "schedule %s did not run at %s", s->name, missed);
 }
 
 /* -- the report ------------------------------------------------------------------- */
 
+/* The exit status of check, 0 to 3, for one of its own or of <sysexits.h>. */
 int
 check_status(int status)
 {
-	if (status <= PLUGIN_UNKNOWN)
+	if (status <= statuses[LEVEL_UNKNOWN])
 		return status;
-	return status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? PLUGIN_CRITICAL : PLUGIN_UNKNOWN;
+	return statuses[status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? LEVEL_ERROR :
+	    LEVEL_UNKNOWN];
+}
+
+/* Prints the first line of a plugin: its status, a text, and performance data. */
+static void
+print_line(int status, const char *text, struct buf *data)
+{
+	static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
+	struct buf line = BUF_INIT;
+
+	add_escaped(&line, text, "|");		/* performance data begins with one */
+	printf("RQD %s - %s%s%s\n", words[status], buf_str(&line), data->len > 0 ? " |" : "",
+	    buf_str(data));
+	buf_done(&line);
 }
 
 void
@@ -447,72 +445,173 @@ check_end(struct ctl *c)
 	struct buf none = BUF_INIT;
 
 	if (c->held != NULL)
-		plugin_line(check_status(c->status), c->held, &none);
+		print_line(check_status(c->status), c->held, &none);
 	buf_done(&none);
 	c->hold = false;
 }
 
-/* The text of the first line when all is well. */
-static char *
-totals_text(const struct picture *p)
+/*
+ * Prints what was found, and sets the exit status.  The first line of a plugin has the worst
+ * problem; if there are more, a line for each follows.  If a look has ended early, c->held says
+ * why, and check_end() prints that as the plugin's first line.
+ */
+static void
+report(struct problems *f, const struct picture *p)
 {
+	struct ctl *c = f->ctl;
+	bool plugin = check_is_plugin(c), first = plugin && c->held == NULL;
 	int64_t waiting = 0, dead = 0;
+	json_t *list = json_array();
+	struct buf line = BUF_INIT;
+	int n = 0, status = STATUS_OK;
 
 	for (size_t i = 0; i < p->n; i++) {
 		waiting += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
 		dead += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
 	}
-	return xasprintf("%zu queue%s, %zu daemon%s, %lld waiting, %lld dead", p->n,
-	    p->n == 1 ? "" : "s", p->fleet.n, p->fleet.n == 1 ? "" : "s", (long long)waiting,
-	    (long long)dead);
-}
-
-/* The first line has the worst problem.  If there are more, a line for each follows. */
-static void
-print_plugin(struct problems *f, const struct picture *p)
-{
-	char *text = f->n == 0 ? totals_text(p) : xstrdup(f->found[0].text), *line;
-	size_t more = f->n > 0 ? f->n - 1 : 0;
-
-	line = more == 0 ? xstrdup(text) :
-	    xasprintf("%s (and %zu more problem%s)", text, more, more == 1 ? "" : "s");
-	plugin_line(f->status, line, &f->data);
-	free(line);
-	free(text);
-	for (size_t i = 0; more > 0 && i < f->n; i++) {
-		text = plugin_text(f->found[i].text);
-		printf("%s: %s\n", f->found[i].level, text);
-		free(text);
+	for (int l = 0; l < LEVEL_MAX; l++) {
+		if (n == 0 && f->found[l].n > 0) {
+			status = statuses[l];
+			buf_puts(&line, f->found[l].v[0]);
+		}
+		n += f->found[l].n;
+		json_array_extend(list, f->json[l]);
 	}
+	if (n == 0)
+		buf_printf(&line, "%zu queue%s, %zu daemon%s, %lld waiting, %lld dead", p->n,
+		    p->n == 1 ? "" : "s", p->fleet.n, p->fleet.n == 1 ? "" : "s",
+		    (long long)waiting, (long long)dead);
+	if (n > 1)
+		buf_printf(&line, " (and %d more problem%s)", n - 1, n == 2 ? "" : "s");
+	if (c->status == 0 || status == statuses[LEVEL_ERROR])
+		c->status = status;
+	if (first)
+		print_line(status, buf_str(&line), &f->data);
+	for (int l = 0; l < LEVEL_MAX && !ctl_given(c, OPT_JSON); l++)
+		for (int i = 0; i < f->found[l].n && (!plugin || (first && n > 1)); i++) {
+			buf_clear(&line);
+			add_escaped(&line, f->found[l].v[i], plugin ? "|" : "");
+			printf("%s: %s\n", levels[l], buf_str(&line));
+		}
+	if (ctl_given(c, OPT_JSON))
+		out_json(json_incref(list), false);
+	json_decref(list);
+	buf_done(&line);
 }
 
-/* The first text is for a key without the braces of a queue's key, see unnamed.h. */
-static void
-check_one_unnamed(struct problems *f, const struct unnamed *u, size_t i)
-{
-	const struct depth *d = &u->depths[i];
-	const char *key = u->targets[i].name;
-	char *text = unnamed_text(d);
+/* -- keys that nobody consumes ----------------------------------------------------- */
 
-	if (u->meant[i] != NULL)
-		find(f, "warning", key, "no queue reads it, and it holds messages: %s; push to the "
-		    "keys that rqctl queues --keys %s prints", text, u->meant[i]);
-	else
-		find(f, d->dead == depth_messages(d) ? "warning" : "error", key,
-		    "no configuration names it, and it holds messages: %s", text);
-	free(text);
+#define STRAYS_MAX	1000	/* of the index KEYS_QUEUES, the latest */
+
+struct strays {
+	json_t		*known;		/* by key: the name by which verbs know the queue */
+	struct target	*targets;	/* n; their names are their keys */
+	size_t		 n;
+};
+
+static void
+add_known(struct strays *s, const char *key, int64_t shards, const char *name)
+{
+	char **keys = shard_keys_all(key, shards);
+
+	json_object_set_new_nocheck(s->known, key, json_string_nocheck(name));
+	for (char **k = keys; k != NULL && *k != NULL; k++)
+		json_object_set_new_nocheck(s->known, *k, json_string_nocheck(name));
+	util_free_list(keys);
 }
 
-/* Reports messages that no daemon takes, because no queue has their key. */
+/* Adds a key that is not known.  told: its member in the index, or NULL. */
 static void
-check_unnamed(struct problems *f, const struct picture *p)
+add_stray(struct strays *s, const char *key, const json_t *told)
 {
-	struct unnamed u;
+	if (key[0] == '\0' || s->n >= STRAYS_MAX || json_object_get(s->known, key) != NULL)
+		return;
+	json_object_set_new_nocheck(s->known, key, json_null());	/* once is enough */
+	target_told(APPEND(s->targets, s->n), key, told);
+}
 
-	if (unnamed_find(f->ctl, p, &u) == 0)
-		for (size_t k = 0; k < u.n; k++)
-			check_one_unnamed(f, &u, k);
-	unnamed_done(&u);
+/* A producer may have left the braces of a list's key out: orders, not {orders}. */
+static void
+add_without_braces(struct strays *s, enum kind kind, const char *key)
+{
+	size_t len = strlen(key);
+	char *inner;
+
+	if (kind_source(kind) != SOURCE_LIST || len <= 2 || key[0] != '{' ||
+	    strcspn(key + 1, "{}") != len - 2 || key[len - 1] != '}')
+		return;
+	inner = xstrndup(key + 1, len - 2);
+	add_stray(s, inner, NULL);
+	free(inner);
+}
+
+/*
+ * Reports keys with messages that no daemon takes: queues and shards of the index that neither
+ * the configuration nor a living daemon has any more, and lists whose key lacks the braces.  Not
+ * if a heartbeat or a file of the configuration cannot be read: it may name them.
+ */
+static void
+check_strays(struct problems *f, const struct picture *p)
+{
+	struct ctl *c = f->ctl;
+	struct strays s = { .n = 0 };
+	struct redisReply *index;
+	struct queue_config *const *q = c->config->queues;
+	struct depth *depths;
+	json_t *member, *queue;
+	const char *key, *name;
+	char **keys, *braced;
+	int64_t n, dead;
+	bool known;
+
+	if (c->args.nwords > 0 || p->fleet.ignored + p->fleet.unread > 0)
+		return;
+	s.known = json_object();
+	for (size_t i = 0; i < p->fleet.n; i++)
+		json_object_foreach(p->fleet.daemons[i].by_key, key, queue)
+			add_known(&s, key, fleet_count(queue, "shards"), key);
+	for (size_t i = 0; i < c->config->nqueues; i++)
+		add_known(&s, q[i]->key, (int64_t)config_key_count(q[i]) - 1, q[i]->name);
+
+	/* Keys of the index; of a key that is known, the shards that it had. */
+	index = ask_any(c, "ZREVRANGE %s 0 %lld", KEYS_QUEUES, STRAYS_MAX - 1LL);
+	for (size_t i = 0; i < reply_len(index); i++) {
+		member = fleet_member(reply_at(index, i));
+		key = fleet_text(member, "key");
+		keys = shard_keys_all(key, fleet_count(member, "shards"));
+		known = json_object_get(s.known, key) != NULL;
+		add_stray(&s, key, member);
+		for (char **k = keys; known && k != NULL && *k != NULL; k++)
+			add_stray(&s, *k, NULL);
+		util_free_list(keys);
+		add_without_braces(&s, fleet_kind(member), key);
+		json_decref(member);
+	}
+	reply_free(index);
+	for (size_t i = 0; i < c->config->nqueues; i++)
+		add_without_braces(&s, q[i]->kind, q[i]->key);
+
+	depths = xcalloc(s.n + 1, sizeof(*depths));
+	known = s.n > 0 && picture_depths(c, s.targets, s.n, depths) == 0;
+	for (size_t i = 0; known && i < s.n; i++) {
+		n = depth_messages(&depths[i]);
+		dead = depths[i].dead > 0 ? depths[i].dead : 0;
+		braced = xasprintf("{%s}", s.targets[i].name);
+		name = fleet_text(s.known, braced);
+		if (n > 0 && name[0] != '\0')
+			find(f, LEVEL_WARNING, s.targets[i].name, "no queue reads it, and it holds "
+			    "messages: %lld; push to the keys that rqctl queues --keys %s prints",
+			    (long long)n, name);
+		else if (n > 0)
+			find(f, dead == n ? LEVEL_WARNING : LEVEL_ERROR, s.targets[i].name,
+			    "no configuration names it, and it holds messages: %lld, of these "
+			    "%lld dead", (long long)n, (long long)dead);
+		free(braced);
+		depth_done(&depths[i]);
+	}
+	free(depths);
+	targets_free(s.targets, s.n);
+	json_decref(s.known);
 }
 
 static void
@@ -520,87 +619,48 @@ check_all(struct problems *f, const struct picture *p)
 {
 	check_servers(f);
 	if (p->fleet.n == 0)
-		find(f, "warning", NULL, p->full != NULL ? "no daemon is seen: none can write its "
-		    "heartbeat" : "no daemon is running");
+		find(f, LEVEL_WARNING, NULL, p->full != NULL ? "no daemon is seen: none can write "
+		    "its heartbeat" : "no daemon is running");
 	if (p->fleet.ignored > 0)
-		find(f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
-		    p->fleet.ignored);
+		find(f, LEVEL_WARNING, NULL, "%zu keys rqd:daemon:... are too large, or no "
+		    "heartbeats", p->fleet.ignored);
 	if (p->fleet.unread > 0)
-		find(f, "warning", NULL, "only the latest %d daemons were looked at: %s has %zu "
-		    "more, alive or not", FLEET_MAX, KEYS_DAEMONS, p->fleet.unread);
-	for (size_t i = 0; i < p->fleet.n; i++)
-		check_daemon(f, &p->fleet.daemons[i]);
+		find(f, LEVEL_WARNING, NULL, "only the latest %d daemons were looked at: %s has "
+		    "%zu more, alive or not", FLEET_MAX, KEYS_DAEMONS, p->fleet.unread);
+	for (int k = 0; k < p->notes.n; k++)
+		find(f, LEVEL_WARNING, NULL, "%s", p->notes.v[k]);
 	for (size_t i = 0; i < p->n; i++)
 		check_queue(f, p, i);
-	check_unnamed(f, p);
+	check_strays(f, p);
 	schedules_missed(f->ctl, check_schedule, f);
-}
-
-/* Sorts by level, the worst first.  Problems of one level keep their order. */
-static void
-sort_problems(struct problems *f)
-{
-	static const char *const levels[] = { "error", "warning", "unknown" };
-	struct problem *sorted = xcalloc(f->n + 1, sizeof(*sorted));
-	size_t n = 0;
-
-	for (size_t l = 0; l < ARRAY_LEN(levels); l++)
-		for (size_t i = 0; i < f->n; i++)
-			if (strcmp(f->found[i].level, levels[l]) == 0)
-				sorted[n++] = f->found[i];
-	free(f->found);
-	f->found = sorted;
-}
-
-static void
-print_json(const struct problems *f)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < f->n; i++)
-		json_array_append(list, f->found[i].json);
-	out_json(list);
-}
-
-/*
- * Prints what check_all() has found, and sets the exit status.  c->held says why check_all() has
- * ended early: check_end() prints it as the plugin's first line.
- */
-static void
-report(struct problems *f, const struct picture *p)
-{
-	struct ctl *c = f->ctl;
-
-	if (c->status == 0 || f->status == PLUGIN_CRITICAL)
-		c->status = f->status;
-	sort_problems(f);
-	if (ctl_given(c, OPT_JSON))
-		print_json(f);
-	else if (check_is_plugin(c) && c->held == NULL)
-		print_plugin(f, p);
-	for (size_t i = 0; i < f->n && !ctl_given(c, OPT_JSON) && !check_is_plugin(c); i++)
-		out_line(NULL, "%s: %s", f->found[i].level, f->found[i].text);
 }
 
 void
 check_run(struct ctl *c)
 {
-	struct problems f = { .ctl = c, .status = PLUGIN_OK };
+	struct problems f = { .ctl = c };
 	struct picture p;
 
 	if (ctl_given(c, OPT_PLUGIN) && ctl_given(c, OPT_JSON)) {
 		ctl_error(c, EX_USAGE, "--plugin and --json do not go together");
 		return;
 	}
-	for (int m = 0; m < MEASURE_MAX; m++)
-		if (threshold_read(c, measures[m].option, measures[m].unit[0] != '\0',
-		    &f.limits[m]) == -1)
+	for (int m = 0; m < MEASURE_MAX; m++) {
+		f.any |= ctl_given(c, measures[m].option);
+		if (read_threshold(c, (enum measure)m, &f.limits[m]) == -1)
 			return;
+	}
 	if (picture_take(c, &p) == -1)
 		return;
+	for (int l = 0; l < LEVEL_MAX; l++)
+		f.json[l] = json_array();
 	check_all(&f, &p);
 	report(&f, &p);
-	problems_done(&f);
+	for (int l = 0; l < LEVEL_MAX; l++) {
+		words_done(&f.found[l]);
+		json_decref(f.json[l]);
+	}
+	buf_done(&f.data);
 	picture_done(&p);
 }
 
@@ -608,17 +668,17 @@ static void
 ping(struct ctl *c)
 {
 	char took[UNITS_TEXT_MAX], *version;
-	const char *server = masters_chosen(c->client);
+	const char *server = sync_chosen(c->client);
 	struct redisReply *reply;
 	usec_t began;
 
 	/* On a cluster the first command to a master also connects: do not time it. */
 	if (ctl_is_cluster(c))
-		blocking_reply_free(ask_any(c, "PING"));
+		reply_free(ask_any(c, "PING"));
 	began = clock_mono();
 	if ((reply = ask(c, "PING")) == NULL)
 		return;
-	blocking_reply_free(reply);
+	reply_free(reply);
 	began = clock_mono() - began;
 	version = ask_info(c, "server", "redis_version");
 	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",

@@ -11,6 +11,7 @@
  */
 #include "rqctl/ctl.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,23 +33,13 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void
-print_line(const char *line, const char *note)
-{
-	fflush(stdout);
-	out_progress_clear();
-	fprintf(stderr, "rqctl: %s%s\n", line, note);
-}
-
 int
 ctl_put_error(struct ctl *c, int status, char *line)
 {
 	if (!c->hold)
-		print_line(line, c->note);
-	else if (c->held == NULL) {
-		c->held = line;
-		line = NULL;
-	}
+		ctl_put_note(xasprintf("%s%s", line, c->note));
+	else if (c->held == NULL)
+		c->held = xstrdup(line);
 	if (c->status == 0)
 		c->status = status;
 	free(line);
@@ -58,7 +49,9 @@ ctl_put_error(struct ctl *c, int status, char *line)
 void
 ctl_put_note(char *line)
 {
-	print_line(line, "");
+	fflush(stdout);
+	out_progress_clear();
+	fprintf(stderr, "rqctl: %s\n", line);
 	free(line);
 }
 
@@ -66,7 +59,7 @@ void
 ctl_put_result(const struct ctl *c, json_t *o, char *line)
 {
 	if (ctl_given(c, OPT_JSON))
-		(c->args.verb->flags & VERB_LINES ? out_json_line : out_json)(json_incref(o));
+		out_json(json_incref(o), c->args.verb->flags & VERB_LINES);
 	else
 		puts(line);
 	json_decref(o);
@@ -102,30 +95,6 @@ variable(const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/*
- * Returns the file to read, or NULL.  *server overrides the file's server; *options has lines
- * that override its options.  Both may be NULL.
- */
-static const char *
-find_file(const struct ctl *c, const char **server, const char **options)
-{
-	const char *file = c->args.value[OPT_CONFIG];
-
-	*server = c->args.value[OPT_SERVER];
-	*options = NULL;
-	if (file != NULL || *server != NULL)
-		return file;
-	file = variable("RQD_CONFIG");
-	if (file == NULL)
-		*server = variable("RQD_SERVER");
-	if (file != NULL || *server != NULL) {
-		*options = variable("RQD_OPTIONS");
-		return file;
-	}
-	/* A file that exists but may not be read is an error later. */
-	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
-}
-
 void
 ctl_add_lines(struct words *w, const char *text)
 {
@@ -138,74 +107,69 @@ ctl_add_lines(struct words *w, const char *text)
 	}
 }
 
-/* Adds the overrides of the environment, then those of the command line, then NULL. */
-static void
-add_overrides(struct words *w, const struct ctl *c, const char *server, const char *options)
+void
+ctl_make_plain(char *text, const char *others)
 {
-	bool given = ctl_given(c, OPT_SERVER);
-
-	if (server != NULL && !given)
-		words_fmt(w, "redis.server=%s", server);
-	ctl_add_lines(w, options != NULL ? options : "");
-	for (size_t i = 0; c->args.set[i] != NULL; i++)
-		words_add(w, c->args.set[i]);
-	if (given)
-		words_fmt(w, "redis.server=%s", server);
-	words_mem(w, NULL, 0);
-}
-
-/* Warns of files that were skipped for their errors. */
-static void
-say_left_out(struct ctl *c, const struct config_report *r)
-{
-	for (size_t i = 0; i < r->left_out.n && i < 5; i++)
-		ctl_note("warning: %s", r->left_out.v[i]);
-	if (r->left_out.n > 5)
-		ctl_note("warning: and %zu more errors: rqd -t lists them", r->left_out.n - 5);
-	if (r->left_out.n > 0)
-		ctl_note("warning: skipped %zu file%s with errors", r->files.n,
-		    r->files.n == 1 ? "" : "s");
-	c->left_out = r->left_out.n > 0;
-}
-
-/* Reports the first error.  If it is in a file, --server may help; if it is in -o, it cannot. */
-static void
-say_refused(struct ctl *c, const struct config_report *r)
-{
-	const char *error = r->errors.n > 0 ? r->errors.v[0] : "the configuration cannot be read";
-	bool line = strncmp(error, "-o: ", 4) == 0;
-
-	if (line && ctl_given(c, OPT_SERVER) && c->args.set[0] == NULL)
-		ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
-	else if (r->errors.n > 1)
-		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them)%s", error,
-		    r->errors.n - 1, line ? "" : "; with --server ADDRESS no file is needed");
-	else
-		ctl_error(c, EX_CONFIG, "%s%s", error,
-		    line ? "" : "; with --server ADDRESS no file is needed");
+	for (; *text != '\0'; text++)
+		if (!isalnum((unsigned char)*text) && strchr(others, *text) == NULL)
+			*text = '_';
 }
 
 int
 ctl_configure(struct ctl *c)
 {
 	struct config_report report = { 0 };
-	struct config_source source = { .client = true };
-	const char *server, *options;
+	struct config_source source = { .client = true, .file = c->args.value[OPT_CONFIG] };
+	const char *given = c->args.value[OPT_SERVER], *server = given, *options = NULL, *error;
+	unsigned serves = c->args.verb->flags & VERB_TARGET;
 	struct words overrides = { .n = 0 };
+	char *more;
+	bool line;
 
-	source.file = find_file(c, &server, &options);
-	add_overrides(&overrides, c, server, options);
+	/* Which file, and which server instead of the file's: see above. */
+	if (source.file == NULL && given == NULL) {
+		source.file = variable("RQD_CONFIG");
+		server = source.file == NULL ? variable("RQD_SERVER") : NULL;
+		if (source.file != NULL || server != NULL)
+			options = variable("RQD_OPTIONS");
+		/* A file that exists but may not be read is an error later. */
+		else if (access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT)
+			source.file = DEFAULT_FILE;
+	}
+
+	/* What overrides the file: of the environment, then of the command line. */
+	if (server != NULL && given == NULL)
+		words_fmt(&overrides, "redis.server=%s", server);
+	ctl_add_lines(&overrides, options != NULL ? options : "");
+	for (size_t i = 0; c->args.set[i] != NULL; i++)
+		words_add(&overrides, c->args.set[i]);
+	if (given != NULL)
+		words_fmt(&overrides, "redis.server=%s", given);
+	words_mem(&overrides, NULL, 0);
 	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
-	if (c->config == NULL)
-		say_refused(c, &report);
-	else
-		say_left_out(c, &report);
+
+	/* The first error.  If it is in a file, --server may help; if it is in -o, it cannot. */
+	if (c->config == NULL) {
+		error = report.errors.n > 0 ? report.errors.v[0] :
+		    "the configuration cannot be read";
+		line = strncmp(error, "-o: ", 4) == 0;
+		more = report.errors.n <= 1 ? xstrdup("") :
+		    xasprintf(" (and %zu more: rqd -t%s%s lists them)", report.errors.n - 1,
+			source.file != NULL ? " -c " : "", source.file != NULL ? source.file : "");
+		if (line && given != NULL && c->args.set[0] == NULL)
+			ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
+		else
+			ctl_error(c, EX_CONFIG, "%s%s%s", error, more,
+			    line ? "" : "; with --server ADDRESS no file is needed");
+		free(more);
+	}
 	config_report_done(&report);
 	words_done(&overrides);
-	if (c->config == NULL || (c->args.verb->flags & VERB_TARGET) == 0)
-		return c->config == NULL ? -1 : 0;
-	return target_find(c, c->args.words[0], c->args.verb->flags & VERB_TARGET, &c->target);
+	if (c->config == NULL)
+		return -1;
+	return serves == 0 || c->args.nwords == 0 ? 0 :
+	    target_find(c, c->args.words[0], serves, &c->target);
 }
 
 bool
@@ -220,25 +184,18 @@ ctl_is_cluster(const struct ctl *c)
 	return c->config->redis.clusters[0] != NULL;
 }
 
-/* The exit status: EX_NOPERM if Redis refuses the password or the user. */
-static int
-connect_status(const char *cause)
-{
-	static const char *const refused[] = { "NOAUTH", "WRONGPASS", "NOPERM", "password" };
-
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-		if (strstr(cause, refused[i]) != NULL)
-			return EX_NOPERM;
-	return EX_UNAVAILABLE;
-}
-
 int
 ctl_unreachable(struct ctl *c, const char *cause)
 {
+	static const char *const refused[] = { "NOAUTH", "WRONGPASS", "NOPERM", "password" };
 	const char *hint = reply_hint(cause);
+	int status = EX_UNAVAILABLE;
 
-	return ctl_error(c, connect_status(cause), "redis %s%s%s", cause,
-	    hint != NULL ? ": " : "", hint != NULL ? hint : "");
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		if (strstr(cause, refused[i]) != NULL)
+			status = EX_NOPERM;
+	return ctl_error(c, status, "redis %s%s%s", cause, hint != NULL ? ": " : "",
+	    hint != NULL ? hint : "");
 }
 
 int
@@ -248,11 +205,11 @@ ctl_connect(struct ctl *c)
 
 	if (c->client != NULL)
 		return 0;
-	c->client = masters_open(&c->config->redis, "rqctl", &cause);
+	c->client = sync_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
 		ctl_unreachable(c, cause);
 	else if (c->target.name != NULL)
-		masters_choose_key(c->client, c->target.keys.name[KEY_QUEUE]);
+		sync_choose_key(c->client, c->target.keys.name[KEY_QUEUE]);
 	free(cause);
 	return c->client == NULL ? -1 : 0;
 }
@@ -260,14 +217,14 @@ ctl_connect(struct ctl *c)
 void
 ctl_disconnect(struct ctl *c)
 {
-	masters_close(c->client);
+	sync_close(c->client);
 	c->client = NULL;
 }
 
 void
 ctl_done(struct ctl *c)
 {
-	masters_close(c->client);
+	sync_close(c->client);
 	free(c->held);
 	target_done(&c->target);
 	config_unref(c->config);
@@ -311,29 +268,19 @@ ctl_wrong(struct ctl *c, enum opt o, char *cause)
 	return -1;
 }
 
-/* Reads the answer to a question; the end of input is a no. */
-static bool
-answer_is_yes(void)
-{
-	char line[16];
-
-	if (fgets(line, sizeof(line), stdin) == NULL) {
-		fputc('\n', stderr);
-		return false;
-	}
-	return line[0] == 'y' || line[0] == 'Y';
-}
-
 bool
 ctl_ask(struct ctl *c, char *what)
 {
 	bool yes = ctl_given(c, OPT_YES);
+	char line[16];
 
 	if (!yes && (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))) {
 		ctl_error(c, EX_USAGE, "cannot ask without a terminal: add -y to %s", what);
 	} else if (!yes) {
 		fprintf(stderr, "%s? [y/N] ", what);
-		yes = answer_is_yes();
+		if (fgets(line, sizeof(line), stdin) == NULL)	/* the end of input is a no */
+			line[0] = fputc('\n', stderr) == EOF ? '\0' : '\n';
+		yes = line[0] == 'y' || line[0] == 'Y';
 		if (!yes && c->status == 0)
 			c->status = EX_NOTHING;
 	}
@@ -392,10 +339,7 @@ no_such_queue(struct ctl *c, const char *name)
 	}
 	if (i > NAMED)
 		buf_printf(&list, " and %zu more", i - NAMED);
-	if (c->left_out)
-		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s and the files without "
-		    "errors; with --server ADDRESS, rqctl takes the name as the key", name, file);
-	else if (near.best != NULL)
+	if (near.best != NULL)
 		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; did you mean %s?",
 		    name, file, near.best);
 	else
@@ -436,25 +380,18 @@ target_count(struct ctl *c, struct target *t, const char *command, enum key key)
 	return n == -1 ? -1 : sum;
 }
 
-static void
-add_keys(struct target *t, const char *key)
-{
-	keys_init(APPEND(t->all, t->nkeys), key);
-}
-
 void
 target_init(struct target *t, const struct queue_config *cfg, const char *key, int64_t shards)
 {
 	char **keys = cfg == NULL ? shard_keys_all(key, shards) : NULL;
+	size_t n = cfg != NULL ? config_key_count(cfg) : 0;
 
 	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT };
-	for (size_t i = 0; cfg != NULL && i < config_key_count(cfg); i++)
-		add_keys(t, config_key_at(cfg, i));
-	for (size_t i = 0; keys != NULL && keys[i] != NULL; i++)
-		add_keys(t, keys[i]);
+	for (size_t i = 0; i < n || (keys != NULL && keys[i] != NULL); i++)
+		keys_init(APPEND(t->all, t->nkeys), cfg != NULL ? config_key_at(cfg, i) : keys[i]);
 	if (t->nkeys == 0)
-		add_keys(t, key);
-	shard_keys_free(keys);
+		keys_init(APPEND(t->all, t->nkeys), key);
+	util_free_list(keys);
 	t->source = kind_source(t->kind);
 	if (cfg != NULL)
 		keys_set_group(&t->all[t->nkeys - 1], cfg->consumer_group);
@@ -488,16 +425,6 @@ target_done(struct target *t)
 	t->all = NULL;
 }
 
-static bool
-is_served(enum kind kind, unsigned serves)
-{
-	if (serves == VERB_ANY || kind_has(kind, TRAIT_LEASES))
-		return true;
-	if (kind_waits(kind))
-		return serves != VERB_KEEPING;
-	return kind_source(kind) == SOURCE_CHANNEL && serves == VERB_PUSHES;
-}
-
 int
 target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 {
@@ -512,7 +439,9 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 	if (cfg == NULL && ctl_is_cluster(c) && !slot_has_tag(name, strlen(name)))
 		return ctl_error(c, EX_USAGE, "the key %s has no hash tag, and on a cluster all "
 		    "keys of a queue must be in one slot: such as {%s}", name, name);
-	if (is_served(t->kind, serves))
+	if (serves == VERB_ANY || kind_has(t->kind, TRAIT_LEASES) ||
+	    (kind_waits(t->kind) && serves != VERB_KEEPING) ||
+	    (t->source == SOURCE_CHANNEL && serves == VERB_PUSHES))
 		return 0;
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is%s",
 	    c->args.verb->name, kind_name(t->kind), name, serves != VERB_KEEPING ? "" :

@@ -14,8 +14,7 @@
 #include "base/util.h"
 #include "policy/config.h"
 #include "queue/keys.h"
-#include "redis/blocking_conn.h"
-#include "redis/masters.h"
+#include "redis/sync.h"
 #include "redis/words.h"
 #include "rqctl/out.h"
 #include "rqctl/verbs.h"
@@ -60,12 +59,11 @@ struct ctl {
 	struct args	 args;
 	struct config	*config;	/* NULL for VERB_LOCAL */
 	struct target	 target;	/* of the first argument, with VERB_TARGET */
-	struct masters	*client;	/* NULL until ctl_connect() */
+	struct sync	*client;	/* NULL until ctl_connect() */
 	int		 status;	/* exit status: that of the first error */
 	char		 note[96];	/* printed after an error: what long work has done so far */
 	bool		 hold;		/* errors are kept in held, not printed */
 	char		*held;		/* the first; escaped; owned */
-	bool		 left_out;	/* files with errors were skipped: queues may be missing */
 };
 
 /*
@@ -117,6 +115,8 @@ bool	ctl_ask(struct ctl *, char *what);	/* frees the text */
 
 /* Adds each line of a text as a word.  Skips empty lines. */
 void	ctl_add_lines(struct words *, const char *);
+/* Replaces all but letters, digits and the others by "_". */
+void	ctl_make_plain(char *, const char *others);
 
 /* From here on SIGINT and SIGTERM only set a flag.  Long work checks it between two steps. */
 void	ctl_catch_signals(void);

@@ -4,11 +4,11 @@
  * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
  * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
@@ -17,44 +17,25 @@
 
 /* -- daemons ---------------------------------------------------------------------- */
 
-/* Adds a cell: "orders mail(suspended)". */
 static void
-add_queues(struct table *t, const struct daemon *d)
+daemon_row(struct listing *l, const struct daemon *d, double now)
 {
-	struct buf b = BUF_INIT;
+	double started = fleet_number(d->beat, "started", NAN);
 	const char *name, *state;
+	struct buf b = BUF_INIT;
 	json_t *q;
 
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
-		state = fleet_text(q, "state");
+		state = fleet_text(q, "state");	/* "orders mail(suspended)" */
 		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", name);
 		if (state[0] != '\0' && strcmp(state, "running") != 0)
 			buf_printf(&b, "(%s)", state);
 	}
-	table_bytes(t, b.data, b.len);
+	listing_row(l, json_set(json_copy(d->beat), "seen:f .daemon:s .version:s .pid:i .up:f "
+	    ".ago:f .config:j .queues:s", d->seen, d->instance, fleet_text(d->beat, "version"),
+	    fleet_count(d->beat, "pid"), now - started, now > d->seen ? now - d->seen : 0,
+	    json_sprintf("%.8s", fleet_text(d->beat, "config")), buf_str(&b)));
 	buf_done(&b);
-}
-
-static void
-daemon_row(struct listing *l, const struct daemon *d, double now)
-{
-	double started = fleet_number(d->beat, "started", -1);
-	json_t *o = listing_row(l);
-	struct table *t = &l->table;
-	char text[UNITS_TEXT_MAX];
-
-	if (o != NULL) {
-		json_object_update(o, d->beat);
-		json_set(o, "seen:f", d->seen);
-		return;
-	}
-	table_add(t, "%s", d->instance);
-	table_add(t, "%s", fleet_text(d->beat, "version"));
-	table_add(t, "%lld", (long long)fleet_count(d->beat, "pid"));
-	table_add(t, "%s", units_age(started >= 0 ? now - started : -1, text));
-	table_add(t, "%s", units_age(now > d->seen ? now - d->seen : 0, text));
-	table_add(t, "%.8s", fleet_text(d->beat, "config"));
-	add_queues(t, d);
 }
 
 /* Prints a line for each queue about which daemons disagree. */
@@ -97,11 +78,12 @@ daemons_run(struct ctl *c)
 
 	if (now < 0 || picture_fleet(c, &f) == -1)
 		return;
-	if (listing_init(&l, c, "DAEMON|VERSION|>PID|>UP|>SEEN|CONFIG|QUEUES") == 0)
+	if (listing_init(&l, c, "DAEMON=.daemon|VERSION=.version|>PID=#.pid|>UP=.up|>SEEN=.ago|"
+	    "CONFIG=.config|QUEUES=.queues") == 0)
 		for (size_t i = 0; i < f.n; i++)
 			daemon_row(&l, &f.daemons[i], now);
 	listing_end(&l, l.rows, "daemons", "no daemon is running on %s",
-	    masters_name(c->client));
+	    sync_name(c->client));
 	if (!ctl_given(c, OPT_JSON))
 		list_differences(&f);
 	if (f.ignored > 0)
@@ -158,13 +140,18 @@ quiet_run(struct ctl *c)
 void
 probe_run(struct ctl *c)
 {
-	const char *key = c->target.key, *instance;
+	const char *key = c->target.key, *name = c->target.name, *instance;
+	struct depth d;
 	struct fleet f;
 	size_t i, n = 0;
 	char *hint;
 
-	if (picture_fleet(c, &f) == -1)
+	if (picture_depths(c, &c->target, 1, &d) == -1)
 		return;
+	if (picture_fleet(c, &f) == -1) {
+		depth_done(&d);
+		return;
+	}
 	hint = xasprintf("probe %s", key);
 	for (i = 0; i < f.n; i++) {
 		if (strcmp(fleet_text(fleet_queue(&f.daemons[i], key), "state"), "suspended") != 0)
@@ -173,10 +160,21 @@ probe_run(struct ctl *c)
 		instance = f.daemons[i].instance;
 		if (send_hint(c, instance, hint))
 			ctl_result(c, json_set(json_object(), "daemon:s queue:s done:s", instance,
-			    c->target.name, "probe"), "%s probes %s", instance, c->target.name);
+			    name, "probe"), "%s probes %s", instance, name);
 	}
 	if (n == 0)
-		ctl_error(c, EX_NOTHING, "no daemon has suspended %s", c->target.name);
+		ctl_error(c, EX_NOTHING, "no daemon has suspended %s", name);
+	else if (d.paused)
+		ctl_error(c, EX_NOTHING, "%s is paused: rqctl resume %s", name, name);
+	else if (state_is_empty(&d))
+		ctl_error(c, EX_NOTHING, "%s has no message to try: its next one is the probe",
+		    name);
+	else if (d.in_flight > 0)
+		ctl_note("a message of %s runs: if it is the probe, no other begins", name);
+	else if (d.waiting == 0 && d.due == 0)
+		ctl_note("no message of %s is due: a daemon tries one that has failed since its "
+		    "last success; rqctl retry now %s --all makes the others due", name, name);
 	free(hint);
+	depth_done(&d);
 	fleet_done(&f);
 }

@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK		"1000"		/* letters per call */
-#define LOOK_BYTES	"1048576"	/* of messages per call */
+#include "base/units.h"
+
+#define PAGE		250
+#define TIME_MAX	2.5e11	/* seconds, before the year 10,000: anybody may choose a number */
 
 /* Returned by dead_list.lua; then an array for each letter: its name, size, fields. */
 enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_FIELDS };
@@ -25,11 +27,69 @@ const char *const letter_fields[FIELD_MAX] = {
 	"id", "reason", "status", "host", "error", "answer", "message", "attempts"
 };
 
+bool
+select_is_letter(const char *id)
+{
+	size_t n = strspn(id, "0123456789");
+
+	return n > 0 && n < 20 && id[n] == '-' && id[n + 1] != '\0' &&
+	    id[n + 1 + strspn(id + n + 1, "0123456789")] == '\0';
+}
+
+bool
+select_is_narrow(const struct select *s)
+{
+	return s->nids > 0 || s->reason[0] != '\0' || s->match[0] != '\0' || s->since != 0 ||
+	    s->until != 0;
+}
+
+int
+select_parse(struct ctl *c, struct select *s)
+{
+	static const char *const reasons[] = {
+		"exit", "signal", "timeout", "crashed", "status", "attempts", "answer", "protocol",
+		"pushes", "cancelled", "too_large", "unframeable", "buried"
+	};
+	bool all = ctl_given(c, OPT_ALL) && c->args.verb->rows == 0, narrow;
+	struct buf list = BUF_INIT;
+	char *cause;
+	size_t i;
+
+	*s = (struct select){
+		.ids = c->args.words + 1,
+		.nids = c->args.nwords > 1 ? c->args.nwords - 1 : 0,
+		.reason = ctl_value(c, OPT_REASON), .match = ctl_value(c, OPT_MATCH)
+	};
+	for (i = 0; i < ARRAY_LEN(reasons) && strcmp(s->reason, reasons[i]) != 0; i++)
+		buf_printf(&list, "%s%s", i > 0 ? ", " : "", reasons[i]);
+	if (i == ARRAY_LEN(reasons) && s->reason[0] != '\0')
+		ctl_error(c, EX_USAGE, "--reason: \"%s\" is not a reason of dead letters: write "
+		    "one of %s", s->reason, buf_str(&list));
+	buf_done(&list);
+	if (c->status != 0)
+		return -1;
+	if (ctl_given(c, OPT_SINCE) && units_parse_past(ctl_value(c, OPT_SINCE), clock_wall(),
+	    &s->since, &cause) == -1)
+		return ctl_wrong(c, OPT_SINCE, cause);
+	if (ctl_given(c, OPT_UNTIL) && units_parse_past(ctl_value(c, OPT_UNTIL), clock_wall(),
+	    &s->until, &cause) == -1)
+		return ctl_wrong(c, OPT_UNTIL, cause);
+	narrow = select_is_narrow(s) || ctl_given(c, OPT_SINCE) || ctl_given(c, OPT_UNTIL);
+	if (all && narrow)
+		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
+		    s->nids > 0 ? "ids" : "filters");
+	if (narrow || all || (c->args.verb->flags & VERB_SELECTS) == 0)
+		return 0;
+	return ctl_error(c, EX_USAGE, "%s", verb_options(c->args.verb) & OPT(REASON) ?
+	    "select dead letters: by id, --reason, --since, --until, --match, or --all" :
+	    "select messages: by id, --match, or --all");
+}
+
 void
 letters_init(struct letters *l, struct ctl *c, const struct select *s)
 {
 	*l = (struct letters){
-		.ctl = c, .select = s, .cut = -1, .page = 500,
+		.ctl = c, .select = s, .cut = -1, .page = PAGE,
 		.seen = xcalloc((size_t)s->nids + 1, sizeof(l->seen[0]))
 	};
 	target_select(&c->target, 0);
@@ -39,11 +99,38 @@ void
 letters_done(struct letters *l)
 {
 	target_unselect(&l->ctl->target);
-	blocking_reply_free(l->reply);
+	reply_free(l->reply);
 	free(l->seen);
 	free(l->at);
 	free(l->end);
 	memset(l, 0, sizeof(*l));
+}
+
+/*
+ * Calls dead_list.lua.  from and to are bounds of the range; only: an id, or NULL for the ids.
+ * Returns how many letters the page has, or -1.
+ */
+static int
+call(struct letters *l, const char *from, const char *to, const char *only)
+{
+	const struct select *s = l->select;
+	struct words w = { .n = 0 };
+	size_t n;
+
+	ask_add(&w, "%s %s %s %s %lld %lld %s %s",
+	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
+	    (long long)l->page, (long long)l->cut, s->reason, s->match);
+	if (only != NULL)
+		ask_add(&w, "%s", only);
+	for (int i = 0; only == NULL && i < s->nids; i++)
+		if (!l->seen[i])
+			ask_add(&w, "%s", s->ids[i]);
+	reply_free(l->reply);
+	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
+	l->done = l->reply == NULL;
+	n = reply_len(l->reply);
+	l->n = n > LIST_FIELDS ? (int)(n - LIST_FIELDS) : 0;
+	return l->done ? -1 : l->n;
 }
 
 /* A time as the bound of a range, in milliseconds; otherwise: the bound for "no time". */
@@ -53,126 +140,54 @@ bound(wall_t t, const char *otherwise)
 	return t > 0 ? xasprintf("%lld", (long long)(t / MSEC)) : xstrdup(otherwise);
 }
 
-/* Calls dead_list.lua.  from and to are bounds of the range; only: an id, or NULL for the ids. */
-static int
-call(struct letters *l, const char *from, const char *to, const char *only)
+int
+letters_next(struct letters *l)
 {
 	const struct select *s = l->select;
-	struct words w = { .n = 0 };
-
-	ask_add(&w, "%s %s %s %s %lld " LOOK " " LOOK_BYTES " %lld %s %s",
-	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
-	    (long long)l->page, (long long)l->cut, s->reason, s->match);
-	if (only != NULL)
-		ask_add(&w, "%s", only);
-	for (int i = 0; only == NULL && i < s->nids; i++)
-		if (!l->seen[i])
-			ask_add(&w, "%s", s->ids[i]);
-	blocking_reply_free(l->reply);
-	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
-	return l->reply == NULL ? -1 : 0;
-}
-
-static int
-count(const struct letters *l)
-{
-	size_t n = reply_len(l->reply);
-
-	return n > LIST_FIELDS ? (int)(n - LIST_FIELDS) : 0;
-}
-
-/* Reads the next letter whose number is an id; returns 0 or 1, or -1: no id is left to try. */
-static int
-next_direct(struct letters *l)
-{
-	const struct select *s = l->select;
+	const char *last, *next;
 	int i;
 
-	while (l->direct < s->nids &&
-	    (l->seen[l->direct] || !select_is_letter(s->ids[l->direct])))
-		l->direct++;
-	if (l->direct >= s->nids)
-		return -1;
-	i = l->direct++;
-	if (call(l, s->ids[i], s->ids[i], s->ids[i]) == -1) {
-		l->done = true;
-		return -1;
+	while (!l->done && l->end == NULL && l->direct < s->nids) {
+		i = l->direct++;
+		if (l->seen[i] || !select_is_letter(s->ids[i]))
+			continue;
+		if (call(l, s->ids[i], s->ids[i], s->ids[i]) == -1)
+			return -1;
+		l->looked += l->n;
+		l->seen[i] = l->n > 0;
+		return l->n;
 	}
-	l->looked += count(l);
-	l->seen[i] = count(l) > 0;
-	return count(l);
-}
+	for (i = 0; i < s->nids && l->seen[i]; i++)
+		continue;
+	if (l->done || (l->end == NULL && s->nids > 0 && i == s->nids))
+		return -1;
+	if (l->end == NULL) {
+		l->at = l->newest ? bound(s->until, "+") : bound(s->since, "-");
+		l->end = l->newest ? bound(s->since, "-") : bound(s->until, "+");
+	} else if (l->at == NULL) {
+		if (l->key + 1 >= l->ctl->target.nkeys || (s->nids > 0 && i == s->nids)) {
+			l->done = true;
+			return -1;
+		}
+		target_select(&l->ctl->target, ++l->key);
+		xreplace(&l->end, NULL);
+		l->counted = false;
+		l->direct = 0;
+		return l->n = 0;
+	}
+	if (call(l, l->at, l->end, NULL) == -1)
+		return -1;
 
-static bool
-all_seen(const struct letters *l)
-{
-	for (int i = 0; i < l->select->nids; i++)
-		if (!l->seen[i])
-			return false;
-	return l->select->nids > 0;
-}
-
-/* Sets the beginning and the end of the walk. */
-static void
-begin(struct letters *l)
-{
-	const struct select *s = l->select;
-
-	l->scanning = true;
-	l->at = l->newest ? bound(s->until, "+") : bound(s->since, "-");
-	l->end = l->newest ? bound(s->since, "-") : bound(s->until, "+");
-}
-
-/* Takes totals, end and next position from the reply. */
-static void
-advance(struct letters *l)
-{
-	const char *last = reply_str_at(l->reply, LIST_LAST);
-	const char *next = reply_str_at(l->reply, LIST_NEXT);
-
+	last = reply_str_at(l->reply, LIST_LAST);
+	next = reply_str_at(l->reply, LIST_NEXT);
 	if (!l->counted)
 		l->total += reply_int_at(l->reply, LIST_TOTAL);
 	l->counted = true;
 	l->looked += reply_int_at(l->reply, LIST_LOOKED);
-	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0') {
+	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0')
 		xreplace(&l->end, last);
-	}
-	free(l->at);
-	l->at = next != NULL && next[0] != '\0' ? xstrdup(next) : NULL;
-}
-
-/* Begins the walk of the next shard.  False: there is none, or all ids were found. */
-static bool
-next_key(struct letters *l)
-{
-	if (l->key + 1 >= l->ctl->target.nkeys || all_seen(l))
-		return false;
-	target_select(&l->ctl->target, ++l->key);
-	xreplace(&l->end, NULL);
-	l->scanning = l->counted = false;
-	l->direct = 0;
-	return true;
-}
-
-int
-letters_next(struct letters *l)
-{
-	int n;
-
-	if (!l->scanning && !l->done && (n = next_direct(l)) >= 0)
-		return n;
-	if (l->done || (!l->scanning && all_seen(l)))
-		return -1;
-	if (!l->scanning)
-		begin(l);
-	if (l->at == NULL && next_key(l))
-		return 0;
-	if (l->at == NULL || call(l, l->at, l->end, NULL) == -1) {
-		l->done = true;
-		return -1;
-	}
-	advance(l);
-	return count(l);
+	xreplace(&l->at, next != NULL && next[0] != '\0' ? next : NULL);
+	return l->n;
 }
 
 void
@@ -184,6 +199,8 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->name.data = reply_str(reply_at(row, 0), &ret->name.len);
 	ret->died = ret->name.data != NULL ? strtod(ret->name.data, NULL) / 1e3 : 0;
+	if (!(ret->died >= 0 && ret->died <= TIME_MAX))
+		ret->died = 0;
 	for (size_t at = 2; at + 1 < reply_len(row); at += 2) {
 		name = reply_str(reply_at(row, at), NULL);
 		for (size_t f = 0; name != NULL && f < FIELD_MAX; f++)
@@ -191,19 +208,4 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 				ret->field[f].data = reply_str(reply_at(row, at + 1),
 				    &ret->field[f].len);
 	}
-}
-
-bool
-letters_exist(struct ctl *c, const struct select *s)
-{
-	struct select ids = { .ids = s->ids, .nids = s->nids, .reason = "", .match = "" };
-	struct letters l;
-	int n = 0;
-
-	letters_init(&l, c, &ids);
-	l.cut = 0;
-	while (n == 0 && !ctl_interrupted())
-		n = letters_next(&l);
-	letters_done(&l);
-	return n > 0;
 }

@@ -1,11 +1,35 @@
-/* Reads the dead letters of c->target, page by page. */
+/*
+ * The selection of messages, by id, --match, and for dead letters --reason, --since and
+ * --until: a selected message meets all conditions; and the dead letters of c->target, page by
+ * page.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "rqctl/ask.h"
-#include "rqctl/change.h"
+
+struct select {
+	const char *const	*ids;		/* borrowed; of messages, letters, or tags */
+	int			 nids;		/* 0: any */
+	const char		*reason;	/* "": any */
+	const char		*match;		/* "": anything */
+	wall_t			 since;		/* 0: from the first */
+	wall_t			 until;		/* 0: to the last */
+};
+
+/*
+ * Reads the arguments after the queue and the options.  With VERB_SELECTS one of them must
+ * be given, or --all.  Returns 0, or -1 after an error was reported.
+ */
+int	select_parse(struct ctl *, struct select *) MUSTCHECK;
+/* Whether there is any condition. */
+bool	select_is_narrow(const struct select *);
+
+/* Whether this could be a letter's id in QDEAD: digits, a dash, digits. */
+bool	select_is_letter(const char *);
 
 struct bytes {
 	const char	*data;		/* NULL: not there */
@@ -17,6 +41,7 @@ enum letter_field {
 	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_ANSWER,
 	FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_MAX
 };
+extern const char *const letter_fields[FIELD_MAX];
 
 /* Borrowed from the page. */
 struct letter {
@@ -36,14 +61,15 @@ struct letters {
 	int64_t			 looked;	/* letters that it has looked at */
 	/* private: */
 	struct redisReply	*reply;
+	int			 n;		/* letters in it */
 	bool			*seen;		/* for each id: found as a letter's number */
 	int			 direct;	/* the next id to try as a letter's number */
 	size_t			 key;		/* of c->target, which is selected */
 	bool			 counted;	/* total includes the letters of this key */
-	bool			 scanning;
 	bool			 done;
 	char			*at;
 	char			*end;		/* the newest when it began: the walk ends here */
+						/* NULL: the walk of this key has not begun */
 };
 
 void	letters_init(struct letters *, struct ctl *, const struct select *);
@@ -55,9 +81,3 @@ void	letters_done(struct letters *);
  */
 int	letters_next(struct letters *);
 void	letters_get(const struct letters *, int i, struct letter *);
-
-/* Whether any letter has one of the ids. */
-bool	letters_exist(struct ctl *, const struct select *);
-
-/* The names of the fields, by enum letter_field. */
-extern const char *const letter_fields[FIELD_MAX];

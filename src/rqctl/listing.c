@@ -10,162 +10,167 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+
 #define GAP		2
 #define CUT_MIN		8		/* least width of a column that is cut for the last one */
+#define SHED_MIN	20		/* columns are shed before it gets less than that */
+#define SHED		SIZE_MAX	/* width of a column that is left out */
 #define LIST_ALL	100000000L	/* no limit */
 
 /* -- tables ----------------------------------------------------------------------- */
 
 void
-table_init(struct table *t, const char *heads)
+table_init(struct table *t, const char *columns)
 {
 	char *rest, *head;
+	size_t n;
 
 	memset(t, 0, sizeof(*t));
-	rest = t->heads = xstrdup(heads);
+	rest = t->columns = xstrdup(columns);
 	while (t->ncolumns < TABLE_COLUMNS && (head = strsep(&rest, "|")) != NULL) {
-		t->align[t->ncolumns] = *head == '>' ? 'r' : 'l';
-		t->head[t->ncolumns++] = head + (*head == '>');
+		n = t->ncolumns++;
+		t->align[n] = *head == '>' ? 'r' : 'l';
+		head += *head == '>';
+		t->head[n] = strsep(&head, "=");
+		t->member[n] = head;
+	}
+}
+
+/* The text of a member, as listing.h says. */
+static char *
+cell_text(const json_t *o, const char *member)
+{
+	bool plain = *member == '#';
+	const json_t *v = json_object_get(o, member += plain);
+	char text[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX], *bytes;
+	json_int_t n = json_integer_value(v);
+	struct buf b = BUF_INIT;
+	json_t *word;
+	size_t len, i;
+
+	if ((bytes = json_get_bytes(o, member, &len)) != NULL)
+		out_escape(&b, bytes, len);
+	else if (json_is_array(v))
+		json_array_foreach(v, i, word) {
+			buf_puts(&b, i > 0 ? " " : "");
+			if (json_is_object(word))	/* base64 */
+				word = json_object_iter_value(json_object_iter(word));
+			out_escape(&b, json_string_value(word), json_string_length(word));
+		}
+	else if (json_is_integer(v) && n >= 0 && plain)
+		buf_printf(&b, "%lld", (long long)n);
+	else if (json_is_integer(v) && n >= 0)
+		buf_puts(&b, out_number(n, text));
+	else
+		buf_puts(&b, json_is_real(v) ? units_age(json_real_value(v), age) : "-");
+	free(bytes);
+	return buf_steal(&b);
+}
+
+void
+table_row(struct table *t, const json_t *o)
+{
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		if ((t->ncells & (t->ncells - 1)) == 0)	/* not APPEND(): there may be a million */
+			t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
+			    sizeof(t->cells[0]));
+		t->cells[t->ncells++] = (struct cell){ cell_text(o, t->member[c]), COLOUR_NONE };
 	}
 }
 
 void
-table_put(struct table *t, char *text)
+table_colour(struct table *t, size_t column, enum colour colour)
 {
-	if ((t->ncells & (t->ncells - 1)) == 0)	/* not APPEND(): there may be a million */
-		t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
-		    sizeof(t->cells[0]));
-	t->cells[t->ncells++] = (struct cell){ text, COLOUR_NONE };
+	if (t->ncells > 0)
+		t->cells[t->ncells - t->ncolumns + column].colour = colour;
 }
 
-void
-table_bytes(struct table *t, const char *data, size_t len)
-{
-	struct buf b = BUF_INIT;
-
-	out_escape(&b, data, len);
-	table_put(t, buf_steal(&b));
-}
-
-void
-table_number(struct table *t, long long n)
-{
-	char text[OUT_NUMBER_MAX];
-
-	table_add(t, "%s", n < 0 ? "-" : out_number(n, text));
-}
-
-void
-table_colour(struct table *t, enum colour colour)
-{
-	t->cells[t->ncells - 1].colour = colour;
-}
-
-size_t
-table_rows(const struct table *t)
-{
-	return t->ncells / t->ncolumns;
-}
-
+/* How wide the columns before the last one are together. */
 static size_t
-column_width(const struct table *t, size_t column)
+width_before(const struct table *t, const size_t *widths)
 {
-	size_t width = out_columns(t->head[column]), w, i;
+	size_t before = 0;
 
-	for (i = column; i < t->ncells; i += t->ncolumns)
-		if ((w = out_columns(t->cells[i].text)) > width)
-			width = w;
-	return width;
+	for (size_t c = 0; c + 1 < t->ncolumns; c++)
+		before += widths[c] != SHED ? widths[c] + GAP : 0;
+	return before;
 }
 
+/* Computes the widths of all columns; the last one gets the room that is left. */
 static void
-pad(struct buf *b, size_t n)
+layout(const struct table *t, size_t width, size_t *widths)
 {
-	while (n-- > 0)
-		buf_addc(b, ' ');
-}
+	size_t c, before, last, spare, w, *cut = &widths[t->cut];
 
-/* Appends text cut to `room` columns.  A plus marks the cut, at the end or in the middle. */
-static void
-print_cut(struct buf *b, const char *text, size_t room, bool middle)
-{
-	const char *rest = text + out_skip(text, middle ? room / 2 : 0);
-	size_t len = out_fit(text, room - 1 - out_columns(rest));
-	size_t cut = out_columns(text + len) - out_columns(rest), all = out_columns(text);
-
-	buf_add(b, text, len);
-	buf_addc(b, '+');
-	buf_puts(b, rest);
-	pad(b, room - (all - cut + 1));		/* a wide character may not have fitted */
+	for (c = 0; c < t->ncolumns; c++)
+		widths[c] = out_columns(t->head[c]);
+	for (size_t i = 0; i < t->ncells; i++)
+		if ((w = out_columns(t->cells[i].text)) > widths[i % t->ncolumns])
+			widths[i % t->ncolumns] = w;
+	if (width == 0)
+		return;
+	last = widths[c - 1] < t->last_min ? widths[c - 1] : t->last_min;
+	spare = *cut > SHED_MIN ? *cut - SHED_MIN : 0;
+	for (const char *s = t->shed; s != NULL && *s != '\0' &&
+	    width_before(t, widths) + last > width + spare; s++)
+		widths[*s - '0'] = SHED;
+	before = width_before(t, widths);
+	if (t->last_min > 0 && before + last > width && *cut > CUT_MIN) {
+		before -= *cut;
+		*cut = width > before + last + CUT_MIN ? width - before - last : CUT_MIN;
+		before += *cut;
+	}
+	widths[c - 1] = width > before ? width - before : 0;
 }
 
 /*
- * Appends one cell.  Text wider than `room` is cut, with a plus unless it is the last column.
- * The last cell of a line is not padded.
+ * Appends one cell.  A plus marks where text that is wider than the column is cut: in the middle,
+ * because the ends of names differ; in the last column at the end.
  */
 static void
-print_cell(struct buf *b, const struct table *t, size_t column, const char *text,
-    enum colour colour, size_t width, size_t room)
+print_cell(struct buf *b, const struct table *t, size_t column, const struct cell *cell,
+    size_t width)
 {
-	size_t used = out_columns(text);
-	bool last = column + 1 == t->ncolumns, right = t->align[column] == 'r';
+	bool last = column + 1 == t->ncolumns, right = t->align[column] == 'r', cut;
+	const char *text = width > 0 ? cell->text : "", *rest = "";
+	size_t used = out_columns(text), len = strlen(text), kept = used;
 
-	if (right && used < width)
-		pad(b, width - used);
-	if (colour != COLOUR_NONE)
-		buf_puts(b, out_colour(colour));
-	if (used <= room)
-		buf_puts(b, text);
-	else if (last)
-		buf_add(b, text, out_fit(text, room));
-	else
-		print_cut(b, text, room, t->middle);
-	if (colour != COLOUR_NONE)
+	if ((cut = used > width)) {
+		rest = text + out_skip(text, last ? 0 : width / 2);
+		len = out_fit(text, width - 1 - out_columns(rest));
+		kept = used - out_columns(text + len) + 1 + out_columns(rest);
+	}
+	if (right && kept < width && !last)
+		buf_printf(b, "%*s", (int)(width - kept), "");
+	if (cell->colour != COLOUR_NONE)
+		buf_puts(b, out_colour(cell->colour));
+	buf_add(b, text, len);
+	buf_printf(b, "%s%s", cut ? "+" : "", rest);
+	if (cell->colour != COLOUR_NONE)
 		buf_puts(b, out_colour(COLOUR_NONE));
 	if (!last)
-		pad(b, (!right && used < width ? width - used : 0) + GAP);
-}
-
-/* Computes the widths of all columns; returns how much room is left for the last one. */
-static size_t
-layout(const struct table *t, size_t width, size_t *widths)
-{
-	size_t before = 0, c, need, *cut = &widths[t->cut];
-
-	for (c = 0; c + 1 < t->ncolumns; c++) {
-		widths[c] = column_width(t, c);
-		before += widths[c] + GAP;
-	}
-	widths[c] = column_width(t, c);
-	if (width == 0)
-		return SIZE_MAX / 2;
-	need = before + (widths[c] < t->last_min ? widths[c] : t->last_min);
-	if (t->last_min > 0 && need > width && *cut > CUT_MIN) {
-		before -= *cut;
-		*cut = *cut > need - width + CUT_MIN ? *cut - (need - width) : CUT_MIN;
-		before += *cut;
-	}
-	return width > before ? width - before : 0;
+		buf_printf(b, "%*s", (int)(!right && kept < width ? width - kept : 0) + GAP, "");
 }
 
 void
 table_print(const struct table *t, struct buf *b, size_t width)
 {
-	size_t widths[TABLE_COLUMNS], last = t->ncolumns - 1, room = layout(t, width, widths), i, c;
+	size_t widths[TABLE_COLUMNS], i, c;
+	struct cell head = { .colour = COLOUR_BOLD };
 
-	for (c = 0; c <= last; c++)
-		print_cell(b, t, c, t->head[c], COLOUR_BOLD, widths[c],
-		    c == last ? room : widths[c]);
-	buf_addc(b, '\n');
-	for (i = 0; i < t->ncells; i++) {
+	layout(t, width, widths);
+	for (i = 0; i < t->ncolumns + t->ncells; i++) {
 		c = i % t->ncolumns;
-		print_cell(b, t, c, t->cells[i].text, t->cells[i].colour, widths[c],
-		    c == last ? room : widths[c]);
-		if (c == last) {
-			while (b->len > 0 && b->data[b->len - 1] == ' ')
-				b->len--;
-			buf_addc(b, '\n');
-		}
+		head.text = (char *)(uintptr_t)t->head[c];
+		if (widths[c] != SHED)
+			print_cell(b, t, c, i < t->ncolumns ? &head : &t->cells[i - t->ncolumns],
+			    widths[c]);
+		if (c + 1 < t->ncolumns)
+			continue;
+		while (b->len > 0 && b->data[b->len - 1] == ' ')
+			b->len--;
+		buf_addc(b, '\n');
 	}
 }
 
@@ -175,20 +180,20 @@ table_done(struct table *t)
 	while (t->ncells > 0)
 		free(t->cells[--t->ncells].text);
 	free(t->cells);
-	free(t->heads);
+	free(t->columns);
 	t->cells = NULL;
-	t->heads = NULL;
+	t->columns = NULL;
 }
 
 /* -- lists ------------------------------------------------------------------------ */
 
 int
-listing_init(struct listing *l, struct ctl *c, const char *heads)
+listing_init(struct listing *l, struct ctl *c, const char *columns)
 {
 	bool all = ctl_given(c, OPT_ALL) || ctl_given(c, OPT_JSON) || c->args.verb->rows == 0;
 
 	*l = (struct listing){ .ctl = c, .most = all ? LIST_ALL : c->args.verb->rows };
-	table_init(&l->table, heads);
+	table_init(&l->table, columns);
 	if (ctl_given(c, OPT_JSON))
 		l->array = json_array();
 	if (ctl_given(c, OPT_ALL) && ctl_given(c, OPT_COUNT))
@@ -196,15 +201,23 @@ listing_init(struct listing *l, struct ctl *c, const char *heads)
 	return ctl_count(c, OPT_COUNT, LIST_ALL, &l->most);
 }
 
-json_t *
-listing_row(struct listing *l)
+void
+listing_row(struct listing *l, json_t *o)
 {
-	json_t *o = NULL;
+	const char *name;
+	json_t *value;
+	void *next;
 
 	l->rows++;
-	if (l->array != NULL)
-		json_array_append_new(l->array, o = json_object());
-	return o;
+	if (l->array == NULL) {
+		table_row(&l->table, o);
+		json_decref(o);
+		return;
+	}
+	json_object_foreach_safe(o, next, name, value)
+		if (name[0] == '.')
+			json_object_del(o, name);
+	json_array_append_new(l->array, o);
 }
 
 bool
@@ -221,33 +234,25 @@ listing_room(const struct listing *l, long most)
 	return room < most ? room : most;
 }
 
-/* Tells the user that the table does not have all rows. */
-static void
-note_cut(const struct listing *l, int64_t total, const char *what)
-{
-	char n[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX];
-
-	out_number(l->rows, n);
-	if (total > l->rows)
-		ctl_note("%s of %s %s; --all for all", n, out_number(total, of), what);
-	else if (total < 0 && l->more)
-		ctl_note("the first %s %s; --all for all", n, what);
-}
-
 void
 listing_finish(struct listing *l, int64_t total, const char *what, char *note)
 {
+	char n[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX];
 	struct buf b = BUF_INIT;
 
 	if (l->ctl->status == 0 && l->array != NULL)
-		out_json(json_incref(l->array));
-	else if (table_rows(&l->table) > 0) {
+		out_json(json_incref(l->array), false);
+	else if (l->table.ncells > 0) {
 		table_print(&l->table, &b, (size_t)out_width());
 		fwrite(b.data, 1, b.len, stdout);
 		buf_done(&b);
-		if (listing_is_full(l) || l->more)
-			note_cut(l, total, what);
-	} else if (l->ctl->status == 0)
+		/* The table may not have all rows. */
+		out_number(l->rows, n);
+		if ((listing_is_full(l) || l->more) && total > l->rows)
+			ctl_note("%s of %s %s; --all for all", n, out_number(total, of), what);
+		else if (total < 0 && l->more)
+			ctl_note("the first %s %s; --all for all", n, what);
+	} else if (l->ctl->status == 0 && l->rows == 0)
 		ctl_put_note(xstrdup(note));
 	free(note);
 	json_decref(l->array);

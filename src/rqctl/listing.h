@@ -1,8 +1,14 @@
 /*
- * A verb's list: a table for people, which may be cut, or with --json an array of objects.
+ * A verb's list: objects, which --json prints as an array, and of which a table for people has
+ * some members.  A member whose name begins with "." is for the table only.
  *
- * A column is as wide as its widest cell.  If the terminal is too narrow, the last column is
- * cut; with last_min, another column is cut first.
+ * The columns of a table are "QUEUE=queue|>PID=#pid|STATE=.state": head and member.  One with >
+ * is right-aligned.  Texts are escaped, numbers get commas but for those with #, reals are
+ * ages in seconds, the words of an array stand side by side, and all else is "-".
+ *
+ * A column is as wide as its widest cell.  If the terminal is too narrow, the columns of `shed`
+ * are left out, in this order; with last_min, another column is then cut; the last one is cut
+ * at the end.
  */
 #pragma once
 
@@ -18,26 +24,21 @@ struct cell {
 
 struct table {
 	size_t		 ncolumns;
-	char		*heads;			/* owned; head points into it */
+	char		*columns;		/* owned; head and member point into it */
 	const char	*head[TABLE_COLUMNS];
+	const char	*member[TABLE_COLUMNS];
 	char		 align[TABLE_COLUMNS];	/* 'l' or 'r' */
 	struct cell	*cells;			/* row by row */
 	size_t		 ncells;
 	size_t		 last_min;		/* columns that the last one needs: if it has
 						   fewer, another one is cut; 0: never */
 	size_t		 cut;			/* the column that is cut for the last one */
-	bool		 middle;		/* all but the last are cut in the middle */
+	const char	*shed;			/* digits: columns by number; NULL: none */
 };
 
-/* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */
-void	table_init(struct table *, const char *heads);
-/* table_add(t, fmt, ...) adds the next cell, escaped; rows follow each other. */
-#define table_add(t, ...)	table_put((t), out_text(__VA_ARGS__))
-void	table_put(struct table *, char *);			/* takes the text */
-void	table_bytes(struct table *, const char *, size_t);	/* escaped */
-void	table_number(struct table *, long long);
-void	table_colour(struct table *, enum colour);		/* of the cell added last */
-size_t	table_rows(const struct table *);
+void	table_init(struct table *, const char *columns);
+void	table_row(struct table *, const json_t *);
+void	table_colour(struct table *, size_t column, enum colour);	/* of the last row */
 /* Appends the lines, without trailing blanks, to b.  width 0: nothing is cut. */
 void	table_print(const struct table *, struct buf *b, size_t width);
 void	table_done(struct table *);
@@ -52,14 +53,13 @@ struct listing {
 };
 
 /*
- * Heads as in table_init().  --count, --all and the verb's row of the table of verbs say
+ * Columns as in table_init().  --count, --all and the verb's row of the table of verbs say
  * how much is listed; JSON holds all by default.  Returns 0, or -1 after an error was
  * reported; listing_end() is due in both cases.
  */
-int	listing_init(struct listing *, struct ctl *, const char *heads) MUSTCHECK;
+int	listing_init(struct listing *, struct ctl *, const char *columns) MUSTCHECK;
 
-/* Begins a row: returns a new object to be filled, or NULL: add the cells to the table. */
-json_t	*listing_row(struct listing *);
+void	 listing_row(struct listing *, json_t *);	/* takes the object */
 bool	 listing_is_full(const struct listing *);
 /* How many rows still fit; `most` at most. */
 long	 listing_room(const struct listing *, long most);

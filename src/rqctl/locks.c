@@ -18,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -40,7 +39,7 @@
 
 #define STEP		1000LL		/* keys per SCAN */
 #define LOCKS_MAX	100000
-#define VALUE_END	"511"		/* unlock.lua compares 512 bytes */
+#define VALUE_END	"511"		/* lock.lua compares 512 bytes */
 #define SHOWN		60		/* bytes of a value that another program has set */
 #define ASKED		100		/* locks per round trip */
 
@@ -95,168 +94,114 @@ by_name(const void *va, const void *vb)
 	return d != 0 ? d : a->len < b->len ? -1 : a->len > b->len;
 }
 
-/* Sorts the names, and drops duplicates: SCAN may return a name twice. */
+/* Adds the names in a reply to SCAN. */
 static void
-names_sort(struct names *names)
-{
-	struct lock_name *list = names->list;
-	size_t i, n = 0;
-
-	if (names->n > 0)
-		qsort(list, names->n, sizeof(list[0]), by_name);
-	for (i = 0; i < names->n; i++)
-		if (n > 0 && by_name(&list[n - 1], &list[i]) == 0)
-			free(list[i].text);
-		else
-			list[n++] = list[i];
-	names->n = n;
-}
-
-static void
-take_names(struct names *names, const struct redisReply *keys)
+add_names(struct names *names, const struct redisReply *keys)
 {
 	const size_t skip = strlen(KEYS_LOCK_PREFIX), n = reply_len(keys);
-	const char *key;
-	size_t i, len;
+	const char *text;
+	size_t len;
 
 	names->list = xreallocarray(names->list, names->n + n, sizeof(names->list[0]));
-	for (i = 0; i < n; i++)
-		if ((key = reply_str(reply_at(keys, i), &len)) != NULL && len >= skip)
+	for (size_t i = 0; i < n; i++)
+		if ((text = reply_str(reply_at(keys, i), &len)) != NULL && len >= skip)
 			names->list[names->n++] = (struct lock_name){
-			    xmemdup(key + skip, len - skip), len - skip };
+			    xmemdup(text + skip, len - skip), len - skip };
 }
 
-/* Adds the names of all locks on one master.  Returns 0, or -1 after an error was reported. */
+/* Finds the names of all locks, sorted.  Returns 0, or -1 after an error was reported. */
 static int
-scan_names(struct ctl *c, struct names *names)
+find_names(struct ctl *c, struct names *names)
 {
-	int64_t total = ask_number(ask(c, "DBSIZE")), looked = 0;
-	struct redisReply *step;
+	size_t masters = ask_masters(c), i = 0, kept = 0;
+	int64_t total = 0, looked = 0;		/* keys of this master */
 	char cursor[24] = "0";
-	const char *next;
+	struct redisReply *step;
 
-	do {
+	ctl_catch_signals();
+	while (i < masters && names->n < LOCKS_MAX && c->status == 0) {
+		if (looked == 0) {
+			ask_master(c, i);
+			total = ask_number(ask(c, "DBSIZE"));
+		}
 		step = ask(c, "SCAN %s MATCH " KEYS_LOCK_PREFIX "* COUNT %lld", cursor, STEP);
-		if (step == NULL)
-			return -1;
-		next = reply_str(reply_at(step, 0), NULL);
-		snprintf(cursor, sizeof(cursor), "%s", next != NULL ? next : "0");
-		take_names(names, reply_at(step, 1));
-		blocking_reply_free(step);
+		add_names(names, reply_at(step, 1));
+		snprintf(cursor, sizeof(cursor), "%s", step != NULL ? reply_str_at(step, 0) : "0");
+		reply_free(step);
 		looked += STEP;
 		if (looked < total)
 			out_progress("%d%% of %lld keys looked at", (int)(100 * looked / total),
 			    (long long)total);
 		if (ctl_interrupted())
-			return ctl_error(c, EX_INTERRUPTED, "interrupted");
-	} while (strcmp(cursor, "0") != 0 && names->n < LOCKS_MAX);
-	out_progress_clear();
-	if (strcmp(cursor, "0") != 0)
-		ctl_note("stopped after %zu locks: there may be more", names->n);
-	return 0;
-}
-
-static int
-find_names(struct ctl *c, struct names *names)
-{
-	size_t n = ask_masters(c);
-	int rc = n > 0 ? 0 : -1;
-
-	ctl_catch_signals();
-	for (size_t i = 0; i < n && rc == 0 && names->n < LOCKS_MAX; i++) {
-		ask_master(c, i);
-		rc = scan_names(c, names);
+			ctl_error(c, EX_INTERRUPTED, "interrupted");
+		if (strcmp(cursor, "0") == 0) {
+			looked = 0;
+			i++;
+		}
 	}
-	names_sort(names);
-	return rc;
+	out_progress_clear();
+	if (names->n >= LOCKS_MAX)
+		ctl_note("stopped after %zu locks: there may be more", names->n);
+	if (names->n > 0)
+		qsort(names->list, names->n, sizeof(names->list[0]), by_name);
+	for (i = 0; i < names->n; i++)		/* SCAN may return a name twice */
+		if (kept > 0 && by_name(&names->list[kept - 1], &names->list[i]) == 0)
+			free(names->list[i].text);
+		else
+			names->list[kept++] = names->list[i];
+	names->n = kept;
+	return masters > 0 && c->status == 0 ? 0 : -1;
 }
 
 /* -- locks ------------------------------------------------------------------------ */
 
-struct found {
-	const struct lock_name *name;
-	struct lock_holder holder;	/* host "": another program has set it */
-	const char	*value;		/* its beginning; NULL: the key is no lock */
-	size_t		 len;
-	int64_t		 left;		/* ms until it expires; -1: it does not */
-	double		 now;
-};
-
+/* value: its beginning.  left: ms until it expires; -1: it does not. */
 static void
-lock_json(json_t *o, const struct found *f)
+lock_row(struct listing *l, const struct lock_name *name, const char *value, size_t len,
+    int64_t left, double now)
 {
-	bool ours = f->holder.host[0] != '\0';
+	struct lock_holder h;
 	struct buf key = BUF_INIT;
+	bool ours;
 
+	lock_holder(value, &h);
+	ours = h.host[0] != '\0';	/* else another program has set it */
 	buf_puts(&key, KEYS_LOCK_PREFIX);
-	buf_add(&key, f->name->text, f->name->len);
-	json_set(o, "name:b key:b value:b host:s pid:j since:f left:f", f->name->text, f->name->len,
-	    key.data, key.len, f->value, f->len, ours ? f->holder.host : NULL,
-	    ours ? json_integer(f->holder.pid) : NULL, ours ? f->holder.since : NAN,
-	    f->left >= 0 ? (double)f->left / 1e3 : NAN);
+	buf_add(&key, name->text, name->len);
+	listing_row(l, json_set(json_object(), "name:b key:b value:b host:s pid:j since:f left:f "
+	    ".held:f .holder:b", name->text, name->len, key.data, key.len, value, len,
+	    ours ? h.host : NULL, ours ? json_integer(h.pid) : NULL, ours ? h.since : NAN,
+	    left >= 0 ? (double)left / 1e3 : NAN,
+	    !ours ? NAN : now > h.since ? now - h.since : 0,
+	    ours ? h.host : value, ours ? strlen(h.host) : len));
+	if (left < 0)
+		table_colour(&l->table, 1, COLOUR_RED);
 	buf_done(&key);
 }
 
-static void
-lock_row(struct listing *l, const struct found *f)
-{
-	const struct lock_holder *h = &f->holder;
-	struct table *t = &l->table;
-	json_t *o = listing_row(l);
-	char text[UNITS_TEXT_MAX];
-
-	if (o != NULL) {
-		lock_json(o, f);
-		return;
-	}
-	table_bytes(t, f->name->text, f->name->len);
-	table_add(t, "%s", units_age((double)f->left / 1e3, text));
-	if (f->left < 0)
-		table_colour(t, COLOUR_RED);
-	if (h->host[0] != '\0') {
-		table_add(t, "%s", units_age(f->now > h->since ? f->now - h->since : 0, text));
-		table_add(t, "%ld", h->pid);
-		table_add(t, "%s", h->host);
-	} else {
-		table_add(t, "-");
-		table_add(t, "-");
-		table_bytes(t, f->value, f->len);
-	}
-}
-
-/* Takes the two replies about a lock; skips it if it is gone, or no string. */
-static int
-take_lock(struct listing *l, struct found *f)
-{
-	struct redisReply *value = ask_next(l->ctl), *left;
-
-	left = value != NULL ? ask_next(l->ctl) : NULL;
-	f->value = reply_error(value) == REPLY_OK ? reply_str(value, &f->len) : NULL;
-	f->left = reply_int(left, -2);
-	if (f->value != NULL && f->left != -2) {
-		lock_holder(f->value, &f->holder);
-		lock_row(l, f);
-	}
-	blocking_reply_free(value);
-	blocking_reply_free(left);
-	return left == NULL ? -1 : 0;
-}
-
-/* Lists the n locks of these names. */
+/* Lists the n locks of these names.  Skips what is gone, or no string. */
 static int
 list_some(struct listing *l, const struct lock_name *names, size_t n, double now)
 {
-	struct found f = { .now = now };
+	struct redisReply *value, *left;
+	const char *text;
+	size_t i, len;
 
-	for (size_t i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 		if (ask_append(l->ctl, "GETRANGE " KEYS_LOCK_PREFIX "%.*s 0 " VALUE_END,
 		    (int)names[i].len, names[i].text) == -1 ||
 		    ask_append(l->ctl, "PTTL " KEYS_LOCK_PREFIX "%.*s", (int)names[i].len,
 		    names[i].text) == -1)
 			return -1;
-	for (size_t i = 0; i < n; i++) {
-		f.name = &names[i];
-		if (take_lock(l, &f) == -1)
+	for (i = 0; i < n; i++) {
+		value = ask_next(l->ctl);
+		left = value != NULL ? ask_next(l->ctl) : NULL;
+		text = reply_error(value) == REPLY_OK ? reply_str(value, &len) : NULL;
+		if (text != NULL && reply_int(left, -2) != -2)
+			lock_row(l, &names[i], text, len, reply_int(left, -2), now);
+		reply_free(value);
+		reply_free(left);
+		if (left == NULL)
 			return -1;
 	}
 	return 0;
@@ -270,7 +215,7 @@ locks_run(struct ctl *c)
 	size_t i, n;
 	double now;
 
-	if (listing_init(&l, c, "LOCK|>LEFT|>HELD|>PID|HOLDER") == 0 &&
+	if (listing_init(&l, c, "LOCK=name|>LEFT=left|>HELD=.held|>PID=#pid|HOLDER=.holder") == 0 &&
 	    find_names(c, &names) == 0 && (now = ask_time(c)) >= 0) {
 		n = (size_t)listing_room(&l, (long)names.n);
 		l.more = n < names.n;
@@ -279,7 +224,7 @@ locks_run(struct ctl *c)
 				break;
 	}
 	listing_end(&l, (int64_t)names.n, "locks", "no lock is held on %s",
-	    c->client != NULL ? masters_name(c->client) : "Redis");
+	    c->client != NULL ? sync_name(c->client) : "Redis");
 	while (names.n > 0)
 		free(names.list[--names.n].text);
 	free(names.list);
@@ -287,19 +232,32 @@ locks_run(struct ctl *c)
 
 /* -- unlock ----------------------------------------------------------------------- */
 
-/* Breaks the lock only if its value is still the one that was shown. */
-static void
-unlock(struct ctl *c, const char *name, const char *value, size_t len)
+void
+unlock_run(struct ctl *c)
 {
 	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *holder = holder_text(value);
-	int64_t n;
+	const char *name = c->args.words[0], *text;
+	int64_t n = ask_number(ask(c, "EXISTS %s%s", KEYS_LOCK_PREFIX, name));
+	struct redisReply *value, *broken;
+	size_t len = 0;
+	char *holder;
 
+	if (n == 0)
+		ctl_error(c, EX_NOTHING, "nobody holds lock %s", name);
+	if (n <= 0 ||
+	    (value = ask(c, "GETRANGE %s%s 0 " VALUE_END, KEYS_LOCK_PREFIX, name)) == NULL)
+		return;
+	if ((text = reply_str(value, &len)) == NULL)
+		text = "";
+	holder = holder_text(text);
 	if (!ctl_given(c, OPT_FORCE))
 		ctl_error(c, EX_TEMPFAIL, "lock %s is held by %s; --force breaks it", name, holder);
 	else if (dry || ctl_confirm(c, "break lock %s, held by %s", name, holder)) {
-		n = dry ? 1 : ask_number(ask_script(c, "unlock", 1, "%s%s %.*s", KEYS_LOCK_PREFIX,
-		    name, (int)len, value));
+		/* Only if its value is still the one that was shown. */
+		broken = dry ? NULL : ask_script(c, "lock", 1, "%s%s %.*s 0", KEYS_LOCK_PREFIX,
+		    name, (int)len, text);
+		n = dry ? 1 : broken != NULL ? reply_int_at(broken, 0) : -1;
+		reply_free(broken);
 		if (n == 0)
 			ctl_error(c, EX_NOTHING,
 			    "lock %s has another holder now: nothing was done", name);
@@ -308,25 +266,7 @@ unlock(struct ctl *c, const char *name, const char *value, size_t len)
 			    dry), "%s %s", dry ? "would break" : "broke", name);
 	}
 	free(holder);
-}
-
-void
-unlock_run(struct ctl *c)
-{
-	const char *name = c->args.words[0], *text;
-	int64_t there = ask_number(ask(c, "EXISTS %s%s", KEYS_LOCK_PREFIX, name));
-	struct redisReply *value;
-	size_t len = 0;
-
-	if (there == 0)
-		ctl_error(c, EX_NOTHING, "nobody holds lock %s", name);
-	if (there <= 0)
-		return;
-	value = ask(c, "GETRANGE %s%s 0 " VALUE_END, KEYS_LOCK_PREFIX, name);
-	text = reply_str(value, &len);
-	if (value != NULL)
-		unlock(c, name, text != NULL ? text : "", len);
-	blocking_reply_free(value);
+	reply_free(value);
 }
 
 /* -- lock ------------------------------------------------------------------------- */
@@ -418,24 +358,12 @@ become(const struct locked *r, pid_t parent, int report)
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-/* Reports why the command could not be executed; the child exits by itself. */
-static void
-say_failure(struct locked *r, int fd)
-{
-	int error;
-
-	if (read(fd, &error, sizeof(error)) == sizeof(error))
-		ctl_error(r->ctl, error == ENOENT ? 127 : 126, "%s: %s", r->argv[0],
-		    strerror(error));
-	close(fd);
-}
-
 static void
 held(void *arg)
 {
 	struct locked *r = arg;
 	pid_t parent = getpid(), pid = -1;
-	int fd[2];
+	int fd[2], error;
 
 	if (pipe2(fd, O_CLOEXEC) == 0) {
 		if ((pid = fork()) == 0)
@@ -448,8 +376,12 @@ held(void *arg)
 		return;
 	}
 	r->child.exited = exited;
-	child_watch(r->loop, &r->child, pid);
-	say_failure(r, fd[0]);
+	child_watch(&r->child, pid);
+	/* Why the command could not be executed, if so; the child exits by itself. */
+	if (read(fd[0], &error, sizeof(error)) == sizeof(error))
+		ctl_error(r->ctl, error == ENOENT ? 127 : 126, "%s: %s", r->argv[0],
+		    strerror(error));
+	close(fd[0]);
 }
 
 /* -- the lock ------------------------------------------------------------------- */
@@ -511,78 +443,22 @@ ending(const char *why, usec_t left, void *arg)
  * from the kernel: a terminal sends its signals to the command too.
  */
 static void
-take_signal(struct locked *r, const struct signalfd_siginfo *si)
-{
-	int signo = (int)si->ssi_signo;
-
-	if (r->child.pid != 0) {
-		if (si->ssi_code <= 0)
-			(void)child_kill(&r->child, signo);
-	} else if (!r->exited && r->ctl->status == 0) {
-		r->ctl->status = 128 + signo;
-		lock_release(r->lock);
-	}
-}
-
-static void
 on_signals(int what UNUSED, void *arg)
 {
 	struct locked *r = arg;
 	struct signalfd_siginfo si;
 
 	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si))
-		take_signal(r, &si);
-}
-
-/* signalfd does not receive ignored signals: under nohup rqctl still ignores SIGHUP. */
-static void
-watch_signals(struct locked *r)
-{
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
-	    SIGALRM };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaddset(&set, signals[i]);
-	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (r->signal_fd == -1)
-		fatal_os("signalfd: %s", strerror(errno));
-	io_init(&r->signals, r->loop, r->signal_fd, IO_READ, on_signals, r);
-	io_start(&r->signals);
+		if (r->child.pid != 0) {
+			if (si.ssi_code <= 0)
+				(void)child_kill(&r->child, (int)si.ssi_signo);
+		} else if (!r->exited && r->ctl->status == 0) {
+			r->ctl->status = 128 + (int)si.ssi_signo;
+			lock_release(r->lock);
+		}
 }
 
 /* -- the verb ------------------------------------------------------------------- */
-
-/* Returns "HOST PID" of this process, with "_" for characters that HOST must not have. */
-static char *
-self(void)
-{
-	char *text = xasprintf("%s %ld", util_hostname(), (long)getpid());
-	char *end = strrchr(text, ' '), *p;
-
-	for (p = text; p < end; p++)
-		if (!isalnum((unsigned char)*p) && strchr("._-", *p) == NULL)
-			*p = '_';
-	return text;
-}
-
-static int
-read_options(struct ctl *c, struct lock_options *o)
-{
-	*o = (struct lock_options){ .name = c->args.words[0], .ttl = TTL_DEFAULT, .wait = -1 };
-	if (ctl_duration(c, OPT_LOCK_WAIT, &o->wait) == -1 ||
-	    ctl_duration(c, OPT_TTL, &o->ttl) == -1)
-		return -1;
-	if (o->ttl < TTL_MIN || o->ttl > TTL_MAX)
-		return ctl_error(c, EX_USAGE, "--ttl: \"%s\" is not from 1s to 1d",
-		    ctl_value(c, OPT_TTL));
-	if (o->name[0] == '\0')
-		return ctl_error(c, EX_USAGE, "the name of the lock is empty");
-	o->grace = o->ttl / 3 < GRACE_MAX ? o->ttl / 3 : GRACE_MAX;
-	return 0;
-}
 
 void
 lock_run(struct ctl *c)
@@ -591,14 +467,42 @@ lock_run(struct ctl *c)
 		.waiting = waiting, .held = held, .refused = refused, .ending = ending,
 		.released = released
 	};
-	struct locked r = { .ctl = c, .argv = (char *const *)(uintptr_t)(c->args.words + 1) };
-	char *who;
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+	    SIGALRM };
+	struct locked r = { .ctl = c, .argv = (char *const *)(uintptr_t)(c->args.words + 1),
+		.opt = { .name = c->args.words[0], .ttl = TTL_DEFAULT, .wait = -1 } };
+	char *host, *who;
+	sigset_t set;
 
-	if (read_options(c, &r.opt) == -1)
+	if (ctl_duration(c, OPT_LOCK_WAIT, &r.opt.wait) == -1 ||
+	    ctl_duration(c, OPT_TTL, &r.opt.ttl) == -1)
 		return;
-	r.opt.who = who = self();
+	if (r.opt.ttl < TTL_MIN || r.opt.ttl > TTL_MAX)
+		ctl_error(c, EX_USAGE, "--ttl: \"%s\" is not from 1s to 1d",
+		    ctl_value(c, OPT_TTL));
+	else if (r.opt.name[0] == '\0')
+		ctl_error(c, EX_USAGE, "the name of the lock is empty");
+	if (c->status != 0)
+		return;
+	r.opt.grace = r.opt.ttl / 3 < GRACE_MAX ? r.opt.ttl / 3 : GRACE_MAX;
+	host = xstrdup(util_hostname());
+	ctl_make_plain(host, "._-");
+	r.opt.who = who = xasprintf("%s %ld", host, (long)getpid());
+	free(host);
 	r.loop = loop_new();
-	watch_signals(&r);		/* first: its mask is the one for the command */
+	/*
+	 * First, because the old mask is the one for the command.  signalfd does not receive
+	 * ignored signals: under nohup rqctl still ignores SIGHUP.
+	 */
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, &r.old_mask);
+	r.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (r.signal_fd == -1)
+		fatal_os("signalfd: %s", strerror(errno));
+	io_init(&r.signals, r.loop, r.signal_fd, IO_READ, on_signals, &r);
+	io_start(&r.signals);
 	child_init(r.loop);
 	timer_init(&r.kill, r.loop, kill_all, &r);
 	r.lock = lock_new(r.loop, &c->config->redis, &r.opt, &events, &r);

@@ -34,9 +34,9 @@ out_init(void)
 	    (no == NULL || no[0] == '\0');
 }
 
-/* The terminal's size: from the kernel, else from the environment; 0: no terminal. */
+/* From the kernel, else from the environment; 0: no terminal. */
 static int
-terminal_size(bool width, int otherwise)
+terminal_size(bool width)
 {
 	const char *env = getenv(width ? "COLUMNS" : "LINES");
 	struct winsize ws = { 0 };
@@ -48,19 +48,19 @@ terminal_size(bool width, int otherwise)
 	n = width ? ws.ws_col : ws.ws_row;
 	if (n <= 0 && env != NULL)
 		n = atoi(env);
-	return n > 0 ? n : otherwise;
+	return n > 0 ? n : width ? 80 : 24;
 }
 
 int
 out_width(void)
 {
-	return terminal_size(true, 80);
+	return terminal_size(true);
 }
 
 int
 out_height(void)
 {
-	return terminal_size(false, 24);
+	return terminal_size(false);
 }
 
 const char *
@@ -111,15 +111,15 @@ out_put_line(struct buf *b, char *text)
 	free(text);
 }
 
-void
-out_escape(struct buf *b, const char *text, size_t len)
+static void
+escape(struct buf *b, const char *text, size_t len, bool tabs)
 {
 	uint32_t c;
 	size_t n, i;
 
 	for (; len > 0; text += n, len -= n) {
 		n = utf8_decode(text, len, &c);
-		if (n > 0 && columns_of(c) >= 0) {
+		if ((n > 0 && columns_of(c) >= 0) || (tabs && *text == '\t')) {
 			buf_add(b, text, n);
 			continue;
 		}
@@ -134,25 +134,20 @@ out_escape(struct buf *b, const char *text, size_t len)
 }
 
 void
+out_escape(struct buf *b, const char *text, size_t len)
+{
+	escape(b, text, len, false);
+}
+
+void
 out_foreign(FILE *f, const char *text, size_t len)
 {
 	struct buf b = BUF_INIT;
-	const char *tab;
-	size_t n;
 
-	if (!isatty(fileno(f))) {
-		fwrite(text, 1, len, f);
-		return;
-	}
-	for (; len > 0; text += n, len -= n) {
-		tab = memchr(text, '\t', len);
-		n = tab != NULL ? (size_t)(tab - text) : len;
-		out_escape(&b, text, n);
-		if (tab != NULL) {
-			buf_addc(&b, '\t');
-			n++;
-		}
-	}
+	if (isatty(fileno(f)))
+		escape(&b, text, len, true);
+	else
+		buf_add(&b, text, len);
 	fwrite(b.data, 1, b.len, f);
 	buf_done(&b);
 }
@@ -195,47 +190,6 @@ out_fit(const char *text, size_t columns)
 	return measure(text, columns, &used);
 }
 
-/* Length of the sequence of out_colour() at the beginning of the text; 0: none. */
-static size_t
-sequence(const char *text)
-{
-	size_t n;
-
-	if (text[0] != '\033')
-		return 0;
-	n = strcspn(text, "m");
-	return text[n] == 'm' ? n + 1 : n;
-}
-
-size_t
-out_wrap(struct buf *b, const char *line, size_t len, size_t width, bool more)
-{
-	char *copy = xstrndup(line, len), *text, *p;
-	size_t room = width, n, fits;
-
-	for (p = copy; *p != '\0'; p += n) {
-		if ((n = sequence(p)) > 0) {
-			buf_add(b, p, n);
-			continue;
-		}
-		text = xstrndup(p, n = strcspn(p, "\033"));
-		fits = out_fit(text, room);
-		if (more && fits == 0 && room == width)	/* wider than the terminal */
-			fits = n;
-		text[fits] = '\0';
-		buf_puts(b, text);
-		room -= out_columns(text) < room ? out_columns(text) : room;
-		free(text);
-		if (more && fits < n) {
-			buf_addc(b, '\n');
-			room = width;
-			n = fits;
-		}
-	}
-	free(copy);
-	return room;
-}
-
 size_t
 out_skip(const char *text, size_t columns)
 {
@@ -272,32 +226,21 @@ out_number(long long n, char *buf)
 }
 
 /* JSON is for programs: it is UTF-8 in every locale. */
-static void
-dump(json_t *json, size_t flags)
+void
+out_json(json_t *json, bool line)
 {
+	size_t flags = JSON_ENCODE_ANY | (line ? (size_t)JSON_COMPACT : (size_t)JSON_INDENT(2));
 	char *text;
 
 	/* On a terminal, no byte of a message may act as a control character. */
 	if (isatty(STDOUT_FILENO))
 		flags |= JSON_ENSURE_ASCII;
-	text = json_dumps(json, flags | JSON_ENCODE_ANY);
+	text = json_dumps(json, flags);
 	if (text == NULL)
 		fatalx("cannot make JSON");
 	puts(text);
 	free(text);
 	json_decref(json);
-}
-
-void
-out_json(json_t *json)
-{
-	dump(json, JSON_INDENT(2));
-}
-
-void
-out_json_line(json_t *json)
-{
-	dump(json, JSON_COMPACT);
 }
 
 json_t *
@@ -312,12 +255,6 @@ out_bytes(const char *name, const char *data, size_t len)
 	return o;
 }
 
-bool
-out_progress_is_on(void)
-{
-	return isatty(STDERR_FILENO);
-}
-
 void
 out_progress(const char *fmt, ...)
 {
@@ -325,7 +262,7 @@ out_progress(const char *fmt, ...)
 	usec_t now = clock_mono();
 	va_list ap;
 
-	if (!out_progress_is_on() || (progress_shown && now - last < 200 * MSEC))
+	if (!isatty(STDERR_FILENO) || (progress_shown && now - last < 200 * MSEC))
 		return;
 	last = now;
 	progress_shown = true;

@@ -35,13 +35,6 @@ size_t	out_columns(const char *);		/* how many escaped text takes */
 /* How many bytes from the beginning of escaped text fit into so many columns. */
 size_t	out_fit(const char *, size_t columns);
 
-/*
- * Appends a line of text.  If it is wider than `width`, it continues on further lines; without
- * `more` it is cut.  Sequences of out_colour() take no room.  Returns the columns that are left
- * on the last line.
- */
-size_t	out_wrap(struct buf *, const char *, size_t len, size_t width, bool more);
-
 /* How many bytes to drop from the beginning so that the rest fits into so many columns. */
 size_t	out_skip(const char *, size_t columns);
 
@@ -49,13 +42,11 @@ size_t	out_skip(const char *, size_t columns);
 #define OUT_NUMBER_MAX	32
 char	*out_number(long long, char *buf);
 
-/* Prints the value and a newline, and drops the reference. */
-void	out_json(json_t *);
-void	out_json_line(json_t *);		/* in one line */
+/* Prints the value, in one line or in several, and a newline, and drops the reference. */
+void	out_json(json_t *, bool line);
 /* A string, or an object with NAME_base64 if the bytes are not UTF-8. */
 json_t	*out_bytes(const char *name, const char *, size_t);
 /* A line on stderr that the next one overwrites; nothing if stderr is no terminal. */
-bool	out_progress_is_on(void);
 void	out_progress(const char *, ...) PRINTF(1, 2);
 void	out_progress_clear(void);
 

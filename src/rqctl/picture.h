@@ -16,6 +16,7 @@ struct picture {
 	struct service	*services;
 	size_t		 n;
 	wall_t		 taken;
+	struct words	 notes;		/* what daemons say of their log and their reload */
 	char		*full;		/* see advice_memory(); owned; NULL: Redis has room */
 };
 

@@ -11,7 +11,6 @@
  *
  * A call whose reply is lost is not sent again: it could delete as many once more.
  */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +21,13 @@
 
 #define STEP	500LL	/* deleted per call */
 
-struct part {
+static const struct part {
 	enum opt	 opt;
 	const char	*name;
 	enum key	 key;
-	size_t		 at;		/* offset of its count in struct depth */
-};
-
-static const struct part parts[] = {
-	{ OPT_WAITING, "waiting", KEY_QUEUE, offsetof(struct depth, waiting) },
-	{ OPT_RETRY, "retry", KEY_RETRY, offsetof(struct depth, retry) },
-	{ OPT_DELAYED, "delayed", KEY_DELAYED, offsetof(struct depth, delayed) },
-	{ OPT_DEAD, "dead", KEY_DEAD, offsetof(struct depth, dead) },
+} parts[] = {
+	{ OPT_WAITING, "waiting", KEY_QUEUE }, { OPT_RETRY, "retry", KEY_RETRY },
+	{ OPT_DELAYED, "delayed", KEY_DELAYED }, { OPT_DEAD, "dead", KEY_DEAD },
 };
 
 struct purge {
@@ -41,24 +35,16 @@ struct purge {
 	struct depth	*depths;	/* of each key, as they were counted; owned */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
 	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
-	int64_t		 gone[ARRAY_LEN(parts)];
 };
 
+/* How many messages of part i, if an option names it, were counted in key k. */
 static int64_t
-number(const struct depth *d, const struct part *p)
+counted_in(const struct purge *p, size_t i, size_t k)
 {
-	return *(const int64_t *)(const void *)((const char *)d + p->at);
-}
+	const struct depth *d = &p->depths[k];
+	const int64_t n[] = { d->waiting, d->retry, d->delayed, d->dead };
 
-static int64_t
-sum(const struct purge *p, const struct part *part)
-{
-	int64_t n = 0, all = 0;
-
-	for (size_t k = 0; k < p->ctl->target.nkeys; k++)
-		if ((n = number(&p->depths[k], part)) > 0)
-			all += n;
-	return all;
+	return ctl_given(p->ctl, parts[i].opt) && n[i] > 0 ? n[i] : 0;
 }
 
 /* "3 waiting, 12 dead": the counts n of the parts that the options name. */
@@ -75,61 +61,167 @@ describe(const struct ctl *c, const int64_t *n)
 	return buf_steal(&b);
 }
 
-/* Calls the script until as many are gone as were counted, or nothing is left. */
-static int
-purge_steps(struct ctl *c, const char *script, const char *key, const char *what, int64_t counted,
-    int64_t *gone)
+/* Moves the group of a stream past the entries that were counted.  Returns how many, or -1. */
+static int64_t
+pass_entries(struct purge *p, int64_t counted)
 {
-	int64_t n = 1;
+	const struct target *t = &p->ctl->target;
+	struct redisReply *reply;
+	int64_t passed = counted;
 
-	while (n > 0 && *gone < counted && !ctl_interrupted()) {
-		n = counted - *gone < STEP ? counted - *gone : STEP;
-		n = ask_number(ask_script(c, script, 1, "%s %lld %s", key, (long long)n, what));
-		if (n == -1)
-			return -1;
-		*gone += n;
-	}
-	return 0;
+	if (p->last[0] == '\0')
+		return ctl_error(p->ctl, EX_DATAERR,
+		    "%s: the reply to XINFO STREAM names no last entry", t->name);
+	reply = ask_script(p->ctl, "stream_purge", 1, "%s %s %s %s", t->keys.name[KEY_QUEUE],
+	    keys_group(&t->keys), p->last, p->entries);
+	if (reply == NULL)
+		return -1;
+	/* -1: the server does not know.  The script also passes deleted entries. */
+	if (reply_int(reply, -1) >= 0 && reply_int(reply, -1) < counted)
+		passed = reply_int(reply, -1);
+	reply_free(reply);
+	return passed;
 }
 
-/* Deletes the retries of these tags that are not in flight.  Returns how many, or -1. */
+/* Deletes some of the retries from `offset` on; *there: how many it has looked at. */
 static int64_t
-forget(struct ctl *c, const struct redisReply *tags)
+drop_retries(struct ctl *c, int64_t offset, int64_t most, int64_t *there)
 {
 	char *const *k = c->target.keys.name;
-	struct words w = { .n = 0 };
+	struct redisReply *tags = ask(c, "ZRANGE %s %lld %lld", k[KEY_RETRY], (long long)offset,
+	    (long long)(offset + most - 1));
+	struct words w = ask_format("%s %s %s %s %s drop 0 %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
+	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], "", "", keys_group(&c->target.keys));
+	struct redisReply *reply;
+	int64_t n = tags == NULL ? -1 : 0;
+	const char *tag;
+	size_t len;
 
-	if (reply_len(tags) == 0)
-		return tags == NULL ? -1 : 0;
-	ask_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
-	ask_add_list(&w, tags, 1);
-	return ask_number(ask_script_words(c, "drop_retries", 3, &w));
+	*there = (int64_t)reply_len(tags);
+	for (size_t i = 0; i < reply_len(tags); i++)
+		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
+			words_mem(&w, tag, len);
+	if (*there > 0) {
+		reply = ask_script_words(c, "drop", 5, &w);
+		n = reply != NULL ? reply_int_at(reply, 0) : -1;
+		reply_free(reply);
+	}
+	words_done(&w);
+	reply_free(tags);
+	return n;
 }
 
-/* offset skips the retries that stay because they are in flight. */
+/*
+ * Deletes at most as many messages of a part as were counted in the selected key; adds those that
+ * are gone to *gone.  Returns 0, or -1 after an error was reported.
+ */
 static int
-purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
+purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *gone)
 {
-	const char *key = c->target.keys.name[KEY_RETRY];
-	int64_t offset = 0, there = 1, n, left;
-	struct redisReply *tags;
+	struct ctl *c = p->ctl;
+	const struct target *t = &c->target;
+	const char *key = t->keys.name[part->key];
+	const char *which = t->cfg != NULL && config_pops_left(t->cfg) ? "left" : "right";
+	int64_t offset = 0, done = 0, there = 1, n;
+	long long most;
 
-	while (there > 0 && *gone < counted && !ctl_interrupted()) {
-		left = counted - *gone < STEP ? counted - *gone : STEP;
-		tags = ask(c, "ZRANGE %s %lld %lld", key, (long long)offset,
-		    (long long)(offset + left - 1));
-		there = (int64_t)reply_len(tags);
-		n = forget(c, tags);
-		blocking_reply_free(tags);
+	/* Ids that are due and those that are due later are in one zset. */
+	if (t->source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED)) {
+		key = t->keys.name[KEY_QUEUE];
+		which = part->name;
+	}
+
+	while (there > 0 && done < counted && !ctl_interrupted()) {
+		most = counted - done < STEP ? counted - done : STEP;
+		if (part->key == KEY_RETRY) {
+			n = drop_retries(c, offset, most, &there);
+			offset += there - n;	/* these stay: they are in flight */
+		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
+			n = pass_entries(p, counted);
+			there = 0;
+		} else {
+			there = n = ask_number(ask_script(c, "purge", 1, "%s %lld %s", key, most,
+			    which));
+		}
 		if (n == -1)
 			return -1;
-		offset += there - n;
+		done += n;
 		*gone += n;
 	}
 	return 0;
 }
 
-/* Reads the stream's newest entry, and how many were ever added, into last and entries. */
+/* Reports what was purged, also after an error or an interruption. */
+static void
+report(const struct ctl *c, const int64_t *n)
+{
+	json_t *o = json_set(json_object(), "queue:s", c->target.name);
+	bool dry = ctl_given(c, OPT_DRY_RUN);
+	char *text = describe(c, n);
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (ctl_given(c, parts[i].opt))
+			json_set(o, "*:i", parts[i].name, n[i]);
+	ctl_result(c, json_set(o, "dry_run:t", dry), "%s %s of %s",
+	    dry ? "would be purged:" : "purged", text, c->target.name);
+	free(text);
+}
+
+static void
+purge(struct purge *p)
+{
+	struct ctl *c = p->ctl;
+	int64_t counted[ARRAY_LEN(parts)] = { 0 }, gone[ARRAY_LEN(parts)] = { 0 }, n, all = 0;
+	char *text;
+	int rc = 0;
+
+	for (size_t k = 0; k < c->target.nkeys; k++) {
+		if (p->depths[k].problem != NULL) {
+			ctl_error(c, EX_DATAERR, "%s: %s", c->target.name, p->depths[k].problem);
+			return;
+		}
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+			n = counted_in(p, i, k);
+			counted[i] += n;
+			all += n;
+		}
+	}
+	text = describe(c, counted);
+	if (ctl_given(c, OPT_DRY_RUN))
+		report(c, counted);
+	else if (all == 0 || ctl_confirm(c, "purge %s of %s", text, c->target.name)) {
+		ctl_catch_signals();
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+			EACH_KEY(k, &c->target)
+				if (rc == 0)
+					rc = purge_key(p, &parts[i], counted_in(p, i, k),
+					    &gone[i]);
+		if (ctl_interrupted())
+			ctl_error(c, EX_INTERRUPTED, "interrupted");
+		report(c, gone);
+	}
+	free(text);
+}
+
+/* Counts the messages of each key by itself, as if it were a queue. */
+static int
+count_keys(struct purge *p)
+{
+	const struct target *t = &p->ctl->target;
+	struct target *each = xcalloc(t->nkeys, sizeof(*each));
+	int rc;
+
+	for (size_t k = 0; k < t->nkeys; k++) {
+		each[k] = *t;
+		each[k].all = &t->all[k];
+		each[k].nkeys = 1;
+	}
+	rc = picture_depths(p->ctl, each, t->nkeys, p->depths);
+	free(each);
+	return rc;
+}
+
+/* Reads the stream's newest entry, and how many were ever added.  Returns 0, or -1. */
 static int
 look_at_stream(struct purge *p)
 {
@@ -146,188 +238,33 @@ look_at_stream(struct purge *p)
 			entries = reply_int(reply_at(reply, i + 1), -1);
 	}
 	snprintf(p->last, sizeof(p->last), "%s", last != NULL ? last : "");
-	p->entries[0] = '\0';
 	if (entries >= 0)
 		snprintf(p->entries, sizeof(p->entries), "%lld", (long long)entries);
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return reply == NULL ? -1 : 0;
-}
-
-static int
-pass_entries(struct purge *p, int64_t counted, int64_t *gone)
-{
-	const struct target *t = &p->ctl->target;
-	struct redisReply *reply;
-	int64_t passed;
-
-	if (p->last[0] == '\0')
-		return ctl_error(p->ctl, EX_DATAERR,
-		    "%s: the reply to XINFO STREAM names no last entry", t->name);
-	reply = ask_script(p->ctl, "stream_pass", 1, "%s %s %s %s", t->keys.name[KEY_QUEUE],
-	    keys_group(&t->keys), p->last, p->entries);
-	if (reply == NULL)
-		return -1;
-	passed = ask_number(reply);
-	/* The script also passes deleted entries, which were not counted. */
-	*gone = passed >= 0 && passed < counted ? passed : counted;
-	return 0;
-}
-
-/* Deletes at most as many as were counted in key k; adds those that are gone to *gone. */
-static int
-purge_key(struct purge *p, const struct part *part, size_t k, int64_t *gone)
-{
-	const struct target *t = &p->ctl->target;
-	int64_t counted = number(&p->depths[k], part);
-	bool left = t->cfg != NULL && config_pops_left(t->cfg);
-	enum source source = kind_source(t->kind);
-
-	if (counted <= 0)
-		return 0;
-	if (source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED))
-		return purge_steps(p->ctl, "unique_purge", t->keys.name[KEY_QUEUE], part->name,
-		    counted, gone);
-	if (part->key == KEY_RETRY)
-		return purge_retries(p->ctl, counted, gone);
-	if (source == SOURCE_STREAM && part->key == KEY_QUEUE)
-		return pass_entries(p, counted, gone);
-	return purge_steps(p->ctl, "purge", t->keys.name[part->key], left ? "left" : "right",
-	    counted, gone);
-}
-
-static int
-purge_part(struct purge *p, size_t i)
-{
-	int64_t gone;
-	int rc = 0;
-
-	EACH_KEY(k, &p->ctl->target) {
-		gone = 0;
-		rc = rc == 0 ? purge_key(p, &parts[i], k, &gone) : rc;
-		p->gone[i] += gone;
-	}
-	return rc;
-}
-
-/* Reports what was purged, also after an error or an interruption. */
-static void
-report(const struct purge *p, const int64_t *n)
-{
-	const struct ctl *c = p->ctl;
-	json_t *o = json_set(json_object(), "queue:s", c->target.name);
-	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *text = describe(c, n);
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		if (ctl_given(c, parts[i].opt))
-			json_set(o, "*:i", parts[i].name, n[i]);
-	ctl_result(c, json_set(o, "dry_run:t", dry), "%s %s of %s",
-	    dry ? "would be purged:" : "purged", text, c->target.name);
-	free(text);
-}
-
-static void
-purge_parts(struct purge *p)
-{
-	struct ctl *c = p->ctl;
-
-	ctl_catch_signals();
-	for (size_t i = 0; i < ARRAY_LEN(parts) && !ctl_interrupted(); i++)
-		if (ctl_given(c, parts[i].opt) && purge_part(p, i) == -1)
-			break;
-	if (ctl_interrupted())
-		ctl_error(c, EX_INTERRUPTED, "interrupted");
-	report(p, p->gone);
-}
-
-static void
-purge(struct purge *p)
-{
-	int64_t counted[ARRAY_LEN(parts)];
-	const char *problem = NULL;
-	char *text;
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		counted[i] = sum(p, &parts[i]);
-	for (size_t k = 0; k < p->ctl->target.nkeys && problem == NULL; k++)
-		problem = p->depths[k].problem;
-	text = describe(p->ctl, counted);
-	if (problem != NULL)
-		ctl_error(p->ctl, EX_DATAERR, "%s: %s", p->ctl->target.name, problem);
-	else if (ctl_given(p->ctl, OPT_DRY_RUN))
-		report(p, counted);
-	else if (ctl_confirm(p->ctl, "purge %s of %s", text, p->ctl->target.name))
-		purge_parts(p);
-	free(text);
-}
-
-static void
-forget_depths(struct purge *p)
-{
-	for (size_t k = 0; p->depths != NULL && k < p->ctl->target.nkeys; k++)
-		depth_done(&p->depths[k]);
-	free(p->depths);
-	p->depths = NULL;
-}
-
-/* Counts the messages of each key by itself, as if it were a queue. */
-static int
-count_keys(struct purge *p)
-{
-	const struct target *t = &p->ctl->target;
-	struct target *each = xcalloc(t->nkeys, sizeof(*each));
-	int rc;
-
-	forget_depths(p);
-	p->depths = xcalloc(t->nkeys, sizeof(*p->depths));
-	for (size_t k = 0; k < t->nkeys; k++) {
-		each[k] = *t;
-		each[k].all = &t->all[k];
-		each[k].nkeys = 1;
-	}
-	rc = picture_depths(p->ctl, each, t->nkeys, p->depths);
-	free(each);
-	return rc;
-}
-
-/* Counts the parts.  Repeats this for a stream, up to 10 times, if an entry came meanwhile. */
-static int
-count_parts(struct purge *p)
-{
-	struct purge after = *p;
-	int tries = 10;
-
-	if (kind_source(p->ctl->target.kind) != SOURCE_STREAM || !ctl_given(p->ctl, OPT_WAITING))
-		return count_keys(p);
-	if (look_at_stream(&after) == -1)
-		return -1;
-	do {
-		memcpy(p->last, after.last, sizeof(p->last));
-		memcpy(p->entries, after.entries, sizeof(p->entries));
-		if (count_keys(p) == -1 || look_at_stream(&after) == -1)
-			return -1;
-	} while (strcmp(p->last, after.last) != 0 && tries-- > 0);
-	return 0;
 }
 
 void
 purge_run(struct ctl *c)
 {
-	struct purge p = { .ctl = c };
+	size_t n = c->target.nkeys, i;
+	struct purge p = { .ctl = c, .depths = xcalloc(n, sizeof(*p.depths)) };
 	enum kind kind = c->target.kind;
-	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(parts) && !ctl_given(c, parts[i].opt); i++)
 		continue;
 	if (i == ARRAY_LEN(parts))
 		ctl_error(c, EX_USAGE,
 		    "select what to delete: --waiting, --retry, --delayed or --dead");
-	else if (!kind_has(kind, TRAIT_LEASES) &&
-		 (ctl_given(c, OPT_RETRY) || ctl_given(c, OPT_DELAYED) ||
-		     ctl_given(c, OPT_DEAD)))
+	else if (!kind_has(kind, TRAIT_LEASES) && (ctl_given(c, OPT_RETRY) ||
+	    ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have only --waiting",
 		    kind_name(kind), c->target.name);
-	else if (count_parts(&p) == 0)
+	/* First the stream's end: an entry that comes while its queue is counted stays. */
+	else if ((c->target.source != SOURCE_STREAM || !ctl_given(c, OPT_WAITING) ||
+	    look_at_stream(&p) == 0) && count_keys(&p) == 0)
 		purge(&p);
-	forget_depths(&p);
+	for (i = 0; i < n; i++)
+		depth_done(&p.depths[i]);
+	free(p.depths);
 }

@@ -1,10 +1,10 @@
 /*
  * rqctl push: a producer.
  *
- * rqctl pushes messages byte for byte: to a list with LPUSH, many lines in one command,
- * bounded by count and by bytes.  So a file of any size needs little memory.  For kind
- * "unique" it adds ids to the sorted set, for kind "stream" entries.  To a channel it
- * publishes messages, and counts the subscribers.
+ * rqctl pushes messages byte for byte, many lines in one round trip, bounded by count and by
+ * bytes.  So a file of any size needs little memory.  A message is an element of a list, an id in
+ * the sorted set of kind "unique", or an entry of a stream.  To a channel it publishes
+ * messages, and counts the subscribers.
  *
  * push.lua adds a delayed message to QRETRY, under a tag of its own: two equal messages stay
  * two.
@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -23,7 +24,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
-#define BATCH		1000		/* messages per command */
+#define BATCH		1000		/* messages per round trip */
 #define BATCH_BYTES	(1 << 20)
 
 struct pushing {
@@ -33,10 +34,40 @@ struct pushing {
 	const char	*delay;		/* seconds; NULL: now */
 	char		 text[32];	/* holds at or delay */
 	struct words	 batch;		/* messages that are not pushed yet */
+	struct words	 delayed;	/* ids of the batch, if it is due later */
 	long long	 pushed;
 	int64_t		 least, most;	/* published: subscribers of one message */
 	json_t		*ids;		/* with --json */
 };
+
+/*
+ * Reads "8:00" or "08:00": today, or tomorrow if it has passed; local time.  Where the end of
+ * daylight saving time repeats an hour, the first one that is still to come.  -1: another text.
+ */
+static int
+parse_clock(const char *text, wall_t *ret)
+{
+	time_t now = (time_t)(clock_wall() / SEC), at = 0;
+	unsigned hour, minute;
+	struct tm today, tm;
+	int n = 0;
+
+	if (sscanf(text, "%2u:%2u%n", &hour, &minute, &n) != 2 || text[n] != '\0' || hour > 23 ||
+	    minute > 59)
+		return -1;
+	localtime_r(&now, &today);
+	/* Of each day first the daylight saving time. */
+	for (int i = 0; at <= now && i < 4; i++) {
+		tm = (struct tm){ .tm_year = today.tm_year, .tm_mon = today.tm_mon,
+			.tm_isdst = i % 2 == 0 ? 1 : -1, .tm_mday = today.tm_mday + i / 2,
+			.tm_hour = (int)hour, .tm_min = (int)minute };
+		at = mktime(&tm);
+		if (i % 2 == 0 && tm.tm_isdst != 1)
+			at = 0;		/* it has none then */
+	}
+	*ret = (wall_t)at * SEC;
+	return 0;
+}
 
 /* Reads --delay and --at.  Returns 0, or -1 after an error was reported. */
 static int
@@ -56,7 +87,8 @@ parse_due(struct pushing *p)
 		p->at = "";
 		p->delay = p->text;
 	} else if (ctl_given(c, OPT_AT)) {
-		if (units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1)
+		if (parse_clock(ctl_value(c, OPT_AT), &at) == -1 &&
+		    units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1)
 			return ctl_wrong(c, OPT_AT, cause);
 		snprintf(p->text, sizeof(p->text), "%.6f", (double)at / 1e6);
 		p->at = p->text;
@@ -65,120 +97,83 @@ parse_due(struct pushing *p)
 	return 0;
 }
 
-static void
-print_id(struct pushing *p, const char *id)
+/* Whether all messages of a batch go into one command: LPUSH. */
+static bool
+is_joint(const struct pushing *p)
 {
+	const struct target *t = p->target;
+
+	return t->source == SOURCE_LIST && p->delay == NULL &&
+	    (t->cfg == NULL || t->cfg->shards <= 1);
+}
+
+/* Sends message i, or all together; a reply is due. */
+static int
+send_message(struct pushing *p, int i)
+{
+	struct target *t = p->target;
+	const char *key, *script = NULL, *text = p->batch.v[i];
+	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17];
+	size_t len = p->batch.len[i];
+	struct words w = { .n = 0 };
+	char *const *k;
+	int nkeys = 1;
+
+	if (t->cfg != NULL && t->cfg->shards > 1)
+		target_select(t, shard_keys_pick(t->cfg, text, len));
+	k = t->keys.name;
+	key = k[KEY_QUEUE];
+	if (t->source == SOURCE_CHANNEL) {
+		ask_add(&w, "PUBLISH %s", t->cfg->keys[0]);
+	} else if (t->source == SOURCE_IDS) {
+		script = "unique_push";
+		ask_add(&w, "%s %s %s", key, p->at, p->delay != NULL ? p->delay : "0");
+	} else if (p->delay != NULL) {
+		/* The script may be sent twice: the tag is the same. */
+		random_name(unique, sizeof(unique));
+		if (message_id_of(t->kind, text, len, id) == 0) {
+			snprintf(tag, sizeof(tag), "%s#%s", id, unique);
+		} else {
+			snprintf(id, sizeof(id), "~%s", unique);
+			strcpy(tag, id);
+		}
+		script = "push";
+		nkeys = 4;
+		ask_add(&w, "%s %s %s %s %s %s %s %lld", k[KEY_BACKUP], k[KEY_CONTEXT],
+		    k[KEY_RETRY], k[KEY_DELIVERY], p->at, p->delay, tag, (long long)strlen(id));
+		words_fmt(&p->delayed, "%s", id);
+	} else if (t->source == SOURCE_LIST) {
+		ask_add(&w, "%s %s", t->cfg != NULL ? config_push_command(t->cfg) : "LPUSH", key);
+	} else {
+		ask_add(&w, "XADD %s * message", key);
+	}
+	do
+		words_mem(&w, p->batch.v[i], p->batch.len[i]);
+	while (is_joint(p) && ++i < p->batch.n);
+	return ask_append_script(p->ctl, script, nkeys, &w);
+}
+
+/* Prints the id of message i, which Redis has confirmed. */
+static void
+pushed(struct pushing *p, int i, const struct redisReply *reply)
+{
+	const char *id = p->target->source == SOURCE_STREAM ? reply_str(reply, NULL) : NULL;
+	int64_t heard = reply_int(reply, 0);
+	char own[MESSAGE_ID_MAX + 1];
+
+	if (p->delayed.n > 0)
+		id = p->delayed.v[i];
+	if (id == NULL)
+		id = message_id_of(p->target->kind, p->batch.v[i], p->batch.len[i], own) == 0 ?
+		    own : "-";
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
 		    out_bytes("id", id, strlen(id)));
 	else
 		out_line(NULL, "%s", id);
-}
-
-/* Reports message i as pushed, with its id if it has one. */
-static void
-pushed(struct pushing *p, int i)
-{
-	char id[MESSAGE_ID_MAX + 1];
-
-	print_id(p, message_id_of(p->target->kind, p->batch.v[i], p->batch.len[i], id) == 0 ?
-	    id : "-");
+	p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
+	p->most = heard > p->most ? heard : p->most;
 	p->pushed++;
-}
-
-/* Adds all messages of the batch to a command, sends it and reports the messages. */
-static int
-push_all(struct pushing *p, struct words *w, const char *script)
-{
-	struct redisReply *reply;
-
-	for (int i = 0; i < p->batch.n; i++)
-		words_mem(w, p->batch.v[i], p->batch.len[i]);
-	reply = script != NULL ? ask_script_words(p->ctl, script, 1, w) : ask_words(p->ctl, w);
-	for (int i = 0; reply != NULL && i < p->batch.n; i++)
-		pushed(p, i);
-	blocking_reply_free(reply);
-	return reply == NULL ? -1 : 0;
-}
-
-/* Pushes a batch to one list, or ids of kind "unique", whether due now or later. */
-static int
-push_batch(struct pushing *p)
-{
-	const struct target *t = p->target;
-	const char *key = t->keys.name[KEY_QUEUE];
-	struct words w = { .n = 0 };
-
-	if (t->source != SOURCE_IDS) {
-		ask_add(&w, "%s %s", t->cfg != NULL ? config_push_command(t->cfg) : "LPUSH", key);
-		return push_all(p, &w, NULL);
-	}
-	ask_add(&w, "%s %s %s", key, p->delay != NULL ? p->at : "",
-	    p->delay != NULL ? p->delay : "0");
-	return push_all(p, &w, "unique_push");
-}
-
-/* Whether rqctl must choose a shard for each message. */
-static bool
-has_shards(const struct pushing *p)
-{
-	return p->target->cfg != NULL && p->target->cfg->shards > 1;
-}
-
-static void
-select_shard(struct pushing *p, const char *text, size_t len)
-{
-	if (has_shards(p))
-		target_select(p->target, shard_keys_pick(p->target->cfg, text, len));
-}
-
-static int
-append_push(struct pushing *p, const char *text, int len)
-{
-	const char *key;
-
-	if (p->target->source == SOURCE_CHANNEL)
-		return ask_append(p->ctl, "PUBLISH %s %.*s", p->target->cfg->keys[0], len, text);
-	select_shard(p, text, (size_t)len);
-	key = p->target->keys.name[KEY_QUEUE];
-	return p->target->source == SOURCE_LIST ?
-	    ask_append(p->ctl, "LPUSH %s %.*s", key, len, text) :
-	    ask_append(p->ctl, "XADD %s * message %.*s", key, len, text);
-}
-
-/*
- * Sends a command for each message of the batch, in one round trip: PUBLISH to the first
- * channel, LPUSH to a shard, or XADD to a stream, which gives the id.
- */
-static int
-push_each(struct pushing *p)
-{
-	bool channel = p->target->source == SOURCE_CHANNEL;
-	struct redisReply *reply;
-	int64_t heard;
-	const char *text;
-	int i, rc = 0;
-
-	for (i = 0; i < p->batch.n && rc == 0; i++)
-		rc = append_push(p, p->batch.v[i], (int)p->batch.len[i]);
-	/* After a refusal, the other replies are read, but not reported. */
-	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
-		if (p->ctl->status == 0 && reply_error(reply) != REPLY_OK)
-			ask_refused(p->ctl, reply);
-		else if (p->ctl->status == 0 && channel) {
-			heard = reply_int(reply, 0);
-			p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
-			p->most = heard > p->most ? heard : p->most;
-			pushed(p, i);
-		} else if (p->ctl->status == 0 && has_shards(p)) {
-			pushed(p, i);
-		} else if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
-			print_id(p, text);
-			p->pushed++;
-		}
-		blocking_reply_free(reply);
-	}
-	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
 }
 
 static void
@@ -201,36 +196,11 @@ report_subscribers(const struct pushing *p)
 		    (long long)p->most);
 }
 
-/* Pushes one message that is due later.  The script may be sent twice: the tag is the same. */
-static int
-push_later(struct pushing *p, const char *text, size_t len)
-{
-	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17];
-	char *const *k = p->target->keys.name;
-	struct redisReply *reply;
-
-	select_shard(p, text, len);
-	random_name(unique, sizeof(unique));
-	if (message_id_of(p->target->kind, text, len, id) == 0)
-		snprintf(tag, sizeof(tag), "%s#%s", id, unique);
-	else {
-		snprintf(id, sizeof(id), "~%s", unique);
-		snprintf(tag, sizeof(tag), "%s", id);
-	}
-	reply = ask_script(p->ctl, "push", 4, "%s %s %s %s %s %lld %s %s %.*s", k[KEY_BACKUP],
-	    k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], tag, (long long)strlen(id), p->at,
-	    p->delay, (int)len, text);
-	if (reply == NULL)
-		return -1;
-	blocking_reply_free(reply);
-	print_id(p, id);
-	p->pushed++;
-	return 0;
-}
-
+/* Sends the batch in one round trip. */
 static int
 flush(struct pushing *p)
 {
+	struct redisReply *reply;
 	int i, rc = 0;
 
 	if (p->batch.n == 0)
@@ -239,37 +209,34 @@ flush(struct pushing *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->batch.n);
-	if (p->target->source == SOURCE_CHANNEL || (p->delay == NULL && has_shards(p)) ||
-	    (p->delay == NULL && p->target->source == SOURCE_STREAM))
-		rc = push_each(p);
-	else if (p->delay == NULL || p->target->source == SOURCE_IDS)
-		rc = push_batch(p);
-	else
-		for (i = 0; i < p->batch.n && rc == 0; i++)
-			rc = push_later(p, p->batch.v[i], p->batch.len[i]);
+	for (i = 0; i < p->batch.n && rc == 0; i += is_joint(p) ? p->batch.n : 1)
+		rc = send_message(p, i);
+	/* After a refusal, the other replies are read, but not reported. */
+	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
+		if (p->ctl->status == 0 && reply_error(reply) != REPLY_OK)
+			ask_refused(p->ctl, reply);
+		do
+			if (p->ctl->status == 0)
+				pushed(p, i, reply);
+		while (is_joint(p) && ++i < p->batch.n);
+		reply_free(reply);
+	}
 	words_done(&p->batch);
-	return rc;
-}
-
-/* Refuses a message that rqd would make a dead letter for its size. */
-static int
-check_size(const struct pushing *p, size_t len)
-{
-	const struct queue_config *cfg = p->target->cfg;
-	char max[UNITS_TEXT_MAX];
-
-	if (cfg == NULL || len <= cfg->message_max)
-		return 0;
-	return ctl_error(p->ctl, EX_DATAERR, "a message of %zu bytes is larger than "
-	    "message_max of %s, %s", len, p->target->name,
-	    units_size(cfg->message_max, max));
+	words_done(&p->delayed);
+	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
 }
 
 static int
 add_message(struct pushing *p, const char *data, size_t len)
 {
-	if (check_size(p, len) == -1)
-		return -1;
+	const struct queue_config *cfg = p->target->cfg;
+	char max[UNITS_TEXT_MAX];
+
+	/* rqd would make it a dead letter. */
+	if (cfg != NULL && len > cfg->message_max)
+		return ctl_error(p->ctl, EX_DATAERR, "a message of %zu bytes is larger than "
+		    "message_max of %s, %s", len, p->target->name,
+		    units_size(cfg->message_max, max));
 	words_own(&p->batch, xmemdup(data, len), len);
 	return p->batch.n == BATCH || p->batch.bytes >= BATCH_BYTES ? flush(p) : 0;
 }
@@ -312,21 +279,6 @@ push_stdin(struct pushing *p)
 	return rc;
 }
 
-/* Adds the complete lines of `in`, and drops them from it. */
-static int
-take_lines(struct pushing *p, struct buf *in)
-{
-	const char *from = in->data, *end = in->data + in->len, *nl;
-	int rc = 0;
-
-	while (rc == 0 && (nl = memchr(from, '\n', (size_t)(end - from))) != NULL) {
-		rc = add_message(p, from, (size_t)(nl - from));
-		from = nl + 1;
-	}
-	buf_drain(in, (size_t)(from - in->data));
-	return rc;
-}
-
 /*
  * Pushes each line as a message, without its newline; the last line may have none.  Pushes the
  * lines so far whenever no input is ready, so a slow producer's lines are not delayed.
@@ -336,11 +288,18 @@ push_lines(struct pushing *p)
 {
 	struct pollfd more = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct buf in = BUF_INIT;
+	const char *from, *nl;
 	ssize_t n = 0;
 	int rc = 0;
 
 	while (rc == 0 && (n = read_some(&in)) > 0) {
-		rc = take_lines(p, &in);
+		from = in.data;
+		while (rc == 0 && (nl = memchr(from, '\n', in.len - (size_t)(from - in.data))) !=
+		    NULL) {
+			rc = add_message(p, from, (size_t)(nl - from));
+			from = nl + 1;
+		}
+		buf_drain(&in, (size_t)(from - in.data));
 		if (rc == 0 && poll(&more, 1, 0) != 1)
 			rc = flush(p);
 	}
@@ -352,39 +311,29 @@ push_lines(struct pushing *p)
 	return rc;
 }
 
-static int
-push_input(struct pushing *p, const char *text)
-{
-	int rc;
-
-	if (ctl_given(p->ctl, OPT_LINES))
-		rc = push_lines(p);
-	else if (text == NULL || strcmp(text, "-") == 0)
-		rc = push_stdin(p);
-	else
-		rc = add_message(p, text, strlen(text));
-	rc = rc == 0 ? flush(p) : rc;
-	if (rc == 0 && p->target->source == SOURCE_CHANNEL && p->pushed > 0)
-		report_subscribers(p);
-	return rc;
-}
-
 void
 push_text(struct ctl *c, const char *text)
 {
-	struct pushing push = { .ctl = c, .target = &c->target }, *p = &push;
+	struct pushing push = { .ctl = c, .target = &c->target, .at = "" }, *p = &push;
+	bool lines = ctl_given(c, OPT_LINES);
+	int rc;
 
-	if (ctl_given(c, OPT_LINES) && text != NULL)
+	if (lines && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
 	else if (parse_due(p) == 0 && p->delay != NULL && !kind_has(p->target->kind, TRAIT_LEASES))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed messages",
 		    kind_name(p->target->kind), p->target->name);
 	p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	/* Connects before it reads input: nobody should type a message that cannot be pushed. */
-	if (c->status == 0 && ctl_connect(c) == 0)
-		(void)push_input(p, text);
+	if (c->status == 0 && ctl_connect(c) == 0) {
+		rc = lines ? push_lines(p) : text == NULL || strcmp(text, "-") == 0 ?
+		    push_stdin(p) : add_message(p, text, strlen(text));
+		rc = rc == 0 ? flush(p) : rc;
+		if (rc == 0 && p->target->source == SOURCE_CHANNEL && p->pushed > 0)
+			report_subscribers(p);
+	}
 	if (p->ids != NULL && c->status != EX_USAGE)
-		out_json(json_incref(p->ids));
+		out_json(json_incref(p->ids), false);
 	json_decref(p->ids);
 	words_done(&p->batch);
 }

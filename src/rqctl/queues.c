@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
-#include "rqctl/unnamed.h"
 
 /* -- queues ----------------------------------------------------------------------- */
 
@@ -30,60 +28,27 @@ words_json(const char *name, char *const *word, size_t n)
 }
 
 static void
-add_words(struct table *t, char *const *word)
-{
-	struct buf b = BUF_INIT;
-
-	for (; word != NULL && *word != NULL; word++)
-		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", *word);
-	table_bytes(t, b.data, b.len);
-	buf_done(&b);
-}
-
-static void
-queue_json(json_t *o, const struct target *t)
+queue_row(struct listing *l, const struct target *t)
 {
 	const struct queue_config *q = t->cfg;
+	bool leases = q != NULL && kind_has(q->kind, TRAIT_LEASES);
+	bool subscribes = q != NULL && kind_has(q->kind, TRAIT_SUBSCRIBES);
+	json_t *o = json_set(json_object(), "name:s key:b kind:s .key:j", t->name,
+	    t->keys.name[KEY_QUEUE], t->keys.len[KEY_QUEUE], kind_name(t->kind),
+	    words_json("word", subscribes ? q->keys : &t->keys.name[KEY_QUEUE],
+		subscribes ? SIZE_MAX : 1));
 
-	json_set(o, "name:s key:b kind:s", t->name, t->keys.name[KEY_QUEUE],
-	    t->keys.len[KEY_QUEUE], kind_name(t->kind));
-	if (q == NULL)
-		return;
-	if (config_is_sharded(q))
+	if (q != NULL && config_is_sharded(q))
 		json_set(o, "shards:i keys:j", (int64_t)q->shards,
 		    words_json("key", q->shard_keys, (size_t)q->shards));
-	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
+	if (subscribes)
 		json_set(o, "channels:j", words_json("word", q->keys, SIZE_MAX));
-	json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
-	    config_modes[q->mode], (int64_t)q->concurrency,
-	    kind_has(q->kind, TRAIT_LEASES) ? (double)q->lease / 1e6 : NAN,
-	    (int64_t)q->max_attempts, words_json("word", q->command, SIZE_MAX), q->file,
-	    (int64_t)q->line);
-}
-
-static void
-queue_row(struct listing *l, const struct target *target)
-{
-	const struct queue_config *q = target->cfg;
-	json_t *o = listing_row(l);
-	struct table *t = &l->table;
-	char text[UNITS_TEXT_MAX];
-
-	if (o != NULL) {
-		queue_json(o, target);
-		return;
-	}
-	table_add(t, "%s", target->name);
-	table_add(t, "%s", kind_name(target->kind));
-	if (q != NULL && kind_has(q->kind, TRAIT_SUBSCRIBES))
-		add_words(t, q->keys);
-	else
-		table_add(t, "%s", target->keys.name[KEY_QUEUE]);
-	table_number(t, q != NULL ? q->concurrency : -1);
-	table_add(t, "%s", q != NULL && kind_has(q->kind, TRAIT_LEASES) ?
-	    units_duration(q->lease, text) : "-");
-	table_number(t, q != NULL ? q->max_attempts : -1);
-	add_words(t, q != NULL ? q->command : NULL);
+	if (q != NULL)
+		json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
+		    config_modes[q->mode], (int64_t)q->concurrency,
+		    leases ? (double)q->lease / 1e6 : NAN, (int64_t)q->max_attempts,
+		    words_json("word", q->command, SIZE_MAX), q->file, (int64_t)q->line);
+	listing_row(l, o);
 }
 
 /* Prints the keys that producers push to: the shards, in their order, or Q. */
@@ -110,7 +75,8 @@ list(struct ctl *c, const struct target *targets, size_t n)
 		print_keys(&targets[i]);
 	if (ctl_given(c, OPT_NAMES) || ctl_given(c, OPT_KEYS))
 		return;
-	if (listing_init(&l, c, "QUEUE|KIND|KEY|>AT ONCE|>LEASE|>ATTEMPTS|COMMAND") == 0)
+	if (listing_init(&l, c, "QUEUE=name|KIND=kind|KEY=.key|>AT ONCE=concurrency|>LEASE=lease|"
+	    ">ATTEMPTS=max_attempts|COMMAND=command") == 0)
 		for (size_t i = 0; i < n; i++)
 			queue_row(&l, &targets[i]);
 	listing_end(&l, n, "queues", "there are no queues");
@@ -137,117 +103,119 @@ queues_run(struct ctl *c)
 
 /* -- forget ----------------------------------------------------------------------- */
 
-struct forget {
-	struct ctl	*ctl;
-	const char	*name;
-	struct target	 target;
-	int64_t		 nkeys;		/* found or deleted by the last run, in all shards */
-	int64_t		 messages;
-};
-
 /* Returned by forget_queue.lua. */
 enum { FORGET_KEYS, FORGET_MESSAGES, FORGET_FIELDS };
 
+/*
+ * how: "count" only counts, "force" deletes, "" deletes unless there are messages.  Sets how many
+ * keys and messages were found or deleted in all shards.  Returns 0, or -1 after an error.
+ */
 static int
-run_for_key(struct forget *f, const char *how)
+run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
 {
 	static const enum key order[KEY_MAX] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD,
 		KEY_CONTEXT, KEY_DELIVERY, KEY_PAUSED, KEY_STATS, KEY_SCHEDULE, KEY_RATE
 	};
+	const struct keys *k = &c->target.keys;
 	struct redisReply *reply;
-	struct words w = { .n = 0 };
 
-	for (size_t i = 0; i < KEY_MAX; i++)
-		words_mem(&w, f->target.keys.name[order[i]], f->target.keys.len[order[i]]);
-	ask_add(&w, "%s", how);
-	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
-	f->nkeys += reply_int_at(reply, FORGET_KEYS);
-	f->messages += reply_int_at(reply, FORGET_MESSAGES);
-	blocking_reply_free(reply);
-	return reply == NULL ? -1 : 0;
-}
+	*nkeys = *messages = 0;
+	EACH_KEY(n, &c->target) {
+		struct words w = { .n = 0 };
 
-/* how: "count" only counts, "force" deletes, "" deletes unless there are messages. */
-static int
-run_script(struct forget *f, const char *how)
-{
-	int rc = 0;
-
-	f->nkeys = f->messages = 0;
-	EACH_KEY(i, &f->target)
-		rc = rc == 0 ? run_for_key(f, how) : rc;
-	return rc;
-}
-
-/* Returns 0 if no daemon serves the queue, or -1 after an error was reported. */
-static int
-check_daemons(struct forget *f)
-{
-	struct fleet fleet;
-	int rc = 0;
-
-	if (picture_fleet(f->ctl, &fleet) == -1)
-		return -1;
-	for (size_t i = 0; i < fleet.n && rc == 0; i++)
-		if (fleet_queue(&fleet.daemons[i], f->target.key) != NULL)
-			rc = ctl_error(f->ctl, EX_TEMPFAIL, "%s serves %s: remove the queue from "
-			    "its configuration first, or use --force",
-			    fleet.daemons[i].instance, f->name);
-	fleet_done(&fleet);
-	return rc;
-}
-
-static void
-forget(struct forget *f)
-{
-	struct ctl *c = f->ctl;
-	bool force = ctl_given(c, OPT_FORCE), dry = ctl_given(c, OPT_DRY_RUN);
-	char *what;
-
-	if ((!force && check_daemons(f) == -1) || run_script(f, "count") == -1)
-		return;
-	what = xasprintf("%lld key%s and %lld message%s of %s", (long long)f->nkeys,
-	    f->nkeys == 1 ? "" : "s", (long long)f->messages, f->messages == 1 ? "" : "s",
-	    f->name);
-	if (f->nkeys == 0)
-		ctl_error(c, EX_NOTHING, "%s has no keys", f->name);
-	else if (f->messages > 0 && !force)
-		ctl_error(c, EX_TEMPFAIL, "%s holds %lld message%s: rqctl status shows them, "
-		    "--force deletes them", f->name, (long long)f->messages,
-		    f->messages == 1 ? "" : "s");
-	else if (dry || (ctl_confirm(c, "delete %s", what) &&
-	    run_script(f, force ? "force" : "") == 0)) {
-		if (f->messages > 0 && !force)
-			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: %s",
-			    f->name, f->target.nkeys > 1 ? "their shards were not deleted" :
-			    "nothing was deleted");
-		else
-			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
-			    f->name, f->nkeys, f->messages, dry), "%s %s",
-			    dry ? "would forget" : "forgot", what);
-		if (!dry && (f->messages == 0 || force))
-			unnamed_forget(c, f->target.key);
+		for (size_t i = 0; i < KEY_MAX; i++)
+			words_mem(&w, k->name[order[i]], k->len[order[i]]);
+		ask_add(&w, "%s", how);
+		reply = c->status == 0 ?
+		    ask_script_words(c, "forget_queue", KEY_MAX, &w) : NULL;
+		*nkeys += reply_int_at(reply, FORGET_KEYS);
+		*messages += reply_int_at(reply, FORGET_MESSAGES);
+		reply_free(reply);
+		words_done(&w);
 	}
-	free(what);
+	return c->status == 0 ? 0 : -1;
+}
+
+/*
+ * Returns the most shards that a member of the index KEYS_QUEUES has for the key; with drop,
+ * removes these members.  Reports an error only if the connection is lost.
+ */
+static int64_t
+in_index(struct ctl *c, const char *key, bool drop)
+{
+	struct redisReply *index = ask_any(c, "ZRANGE %s 0 -1", KEYS_QUEUES);
+	int64_t shards = 0, n;
+	json_t *member;
+	const char *text;
+	size_t len;
+
+	for (size_t i = 0; i < reply_len(index); i++) {
+		member = fleet_member(reply_at(index, i));
+		text = reply_str(reply_at(index, i), &len);
+		if (strcmp(fleet_text(member, "key"), key) == 0) {
+			n = fleet_count(member, "shards");
+			shards = n > shards ? n : shards;
+			if (drop)
+				reply_free(ask_any(c, "ZREM %s %.*s", KEYS_QUEUES, (int)len, text));
+		}
+		json_decref(member);
+	}
+	reply_free(index);
+	return shards;
 }
 
 void
 forget_run(struct ctl *c)
 {
-	struct forget f = { .ctl = c, .name = c->args.words[0] };
-	const struct queue_config *cfg = config_queue(c->config, f.name);
+	const char *name = c->args.words[0];
+	const struct queue_config *cfg = config_queue(c->config, name);
+	bool force = ctl_given(c, OPT_FORCE), dry = ctl_given(c, OPT_DRY_RUN);
+	struct fleet fleet = { .n = 0 };
+	int64_t nkeys, messages;
+	char *what;
 
-	if (f.name[0] == '\0') {
+	if (name[0] == '\0') {
 		ctl_error(c, EX_USAGE, "the name of the queue is empty");
 		return;
 	}
-	if (cfg != NULL && !ctl_given(c, OPT_FORCE)) {
+	if (cfg != NULL && !force) {
 		ctl_error(c, EX_USAGE, "%s is in %s, line %d: remove it first, or use --force",
-		    f.name, cfg->file, cfg->line);
+		    name, cfg->file, cfg->line);
 		return;
 	}
-	target_init(&f.target, cfg, f.name, cfg == NULL ? unnamed_shards(c, f.name) : 0);
-	forget(&f);
-	target_done(&f.target);
+	target_init(&c->target, cfg, name, cfg == NULL ? in_index(c, name, false) : 0);
+	if (!force && picture_fleet(c, &fleet) == -1)
+		return;
+	for (size_t i = 0; i < fleet.n && c->status == 0; i++)
+		if (fleet_queue(&fleet.daemons[i], c->target.key) != NULL)
+			ctl_error(c, EX_TEMPFAIL, "%s serves %s: remove the queue from its "
+			    "configuration first, or use --force", fleet.daemons[i].instance,
+			    name);
+	fleet_done(&fleet);
+	if (c->status != 0 || run_script(c, "count", &nkeys, &messages) == -1)
+		return;
+
+	what = xasprintf("%lld key%s and %lld message%s of %s", (long long)nkeys,
+	    nkeys == 1 ? "" : "s", (long long)messages, messages == 1 ? "" : "s", name);
+	if (nkeys == 0)
+		ctl_error(c, EX_NOTHING, "%s has no keys", name);
+	else if (messages > 0 && !force)
+		ctl_error(c, EX_TEMPFAIL, "%s holds %lld message%s: let a queue take them, or "
+		    "delete them with --force", name, (long long)messages,
+		    messages == 1 ? "" : "s");
+	else if (dry || (ctl_confirm(c, "delete %s", what) &&
+	    run_script(c, force ? "force" : "", &nkeys, &messages) == 0)) {
+		if (messages > 0 && !force)
+			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: %s",
+			    name, c->target.nkeys > 1 ? "their shards were not deleted" :
+			    "nothing was deleted");
+		else
+			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
+			    name, nkeys, messages, dry), "%s %s",
+			    dry ? "would forget" : "forgot", what);
+		if (!dry && (messages == 0 || force))
+			in_index(c, c->target.key, true);
+	}
+	free(what);
 }

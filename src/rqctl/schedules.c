@@ -4,6 +4,7 @@
  * The configuration has the schedules.  QSCHEDULE in Redis has the last tick of each, and
  * whether it ran at this tick.  rqctl computes the rest from Redis' time.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,66 +25,45 @@ struct ticks {
 	char	*error;		/* why some of that is not known, or NULL; the caller frees it */
 };
 
-/* known: the tick in QSCHEDULE: the last run, or when a daemon first saw the schedule. */
-static void
-compute(struct ticks *t, const struct schedule_config *s, int64_t known, double now)
-{
-	/* A daemon may be about to run a tick of less than TICK_GRACE_MIN ago. */
-	int64_t due = tick_last(s, (int64_t)now - TICK_GRACE_MIN);
-
-	t->next = tick_next(s, (int64_t)now);
-	t->missed = known != TICK_NEVER && due > known ? due : TICK_NEVER;
-}
-
-/* Reads the reply to HMGET QSCHEDULE name \1name; returns the tick. */
-static int64_t
-take_reply(struct ticks *t, const struct redisReply *reply)
-{
-	double known = reply_double(reply_at(reply, 0), -1);
-
-	if (reply_error(reply) != REPLY_OK)
-		t->error = xstrdup(reply_text(reply));
-	if (t->error != NULL || known < 0)
-		return TICK_NEVER;
-	t->seen = true;
-	if (reply_str(reply_at(reply, 1), NULL) == NULL)
-		t->last = (int64_t)known;
-	return (int64_t)known;
-}
-
-/* Selects the key that has the schedules: of a queue with shards one of these. */
-static void
-select_schedules(struct target *t)
-{
-	const char *key = shard_keys_schedule(t->cfg);
-
-	for (size_t i = 0; i < t->nkeys; i++)
-		if (strcmp(config_key_at(t->cfg, i), key) == 0)
-			target_select(t, i);
-}
-
 /* 0, or -1 after an error was reported. */
 static int
 read_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ticks *t)
 {
+	/* A daemon may be about to run a tick of less than TICK_GRACE_MIN ago. */
+	int64_t due = tick_last(s, (int64_t)now - TICK_GRACE_MIN), known = -1;
 	struct redisReply *reply = NULL;
 	struct target target;
-	int64_t known;
 
-	*t = (struct ticks){ .last = TICK_NEVER };
+	*t = (struct ticks){ .last = TICK_NEVER, .missed = TICK_NEVER,
+		.next = tick_next(s, (int64_t)now) };
 	if (target_find(c, s->queue, VERB_ANY, &target) == 0) {
-		select_schedules(&target);
+		/* Of a queue with shards one key has the schedules. */
+		for (size_t i = 0; i < target.nkeys; i++)
+			if (strcmp(config_key_at(target.cfg, i),
+			    shard_keys_schedule(target.cfg)) == 0)
+				target_select(&target, i);
 		reply = ask_any(c, "HMGET %s %s \1%s", target.keys.name[KEY_SCHEDULE], s->name,
 		    s->name);
 	}
 	target_done(&target);
 	if (reply == NULL)
 		return -1;
-	known = take_reply(t, reply);
-	blocking_reply_free(reply);
+
+	/* The last run, or when a daemon first saw the schedule: it has a second field then. */
+	if (reply_error(reply) != REPLY_OK)
+		t->error = xstrdup(reply_text(reply));
+	else
+		known = reply_int(reply_at(reply, 0), -1);
+	t->seen = known >= 0;
+	if (known < 0)
+		known = TICK_NEVER;
+	if (t->seen && reply_str(reply_at(reply, 1), NULL) == NULL)
+		t->last = known;
+	reply_free(reply);
 	if (t->error == NULL && zone_check(s->timezone, &t->error) == -1)
 		known = t->last = TICK_NEVER;
-	compute(t, s, known, now);
+	if (known != TICK_NEVER && due > known)
+		t->missed = due;
 	return 0;
 }
 
@@ -111,66 +91,38 @@ tick_json(int64_t tick)
 	return tick != TICK_NEVER ? json_integer(tick) : NULL;
 }
 
-static void
-schedule_json(json_t *o, const struct ctl *c, const struct schedule_config *s,
-    const struct ticks *t)
+/* "-": never. */
+static const char *
+tick_or_none(int64_t tick, char *buf)
 {
-	bool cron = s->every == 0;
-
-	json_set(o, "name:s queue:s key:s every:j cron:s timezone:s catch_up:t", s->name, s->queue,
-	    config_queue(c->config, s->queue)->key, cron ? NULL : json_integer(s->every / SEC),
-	    cron ? s->cron : NULL, cron ? s->timezone : NULL, s->catch_up);
-	json_set(o, "last:j next:j missed:j error:s", tick_json(t->last), tick_json(t->next),
-	    tick_json(t->missed), t->error);
-}
-
-static void
-add_tick(struct table *t, int64_t tick)
-{
-	char text[TICK_TEXT_MAX];
-
-	table_add(t, "%s", tick != TICK_NEVER ? tick_text(tick, text) : "-");
-}
-
-static void
-add_state(struct table *t, const struct ticks *ticks)
-{
-	char text[TICK_TEXT_MAX];
-
-	if (ticks->error != NULL)
-		table_add(t, "%s", ticks->error);
-	else if (ticks->missed != TICK_NEVER)
-		table_add(t, "missed %s", tick_text(ticks->missed, text));
-	else
-		table_add(t, "%s", !ticks->seen ? "not seen by any daemon yet" :
-		    ticks->last == TICK_NEVER ? "has not run yet" : "ok");
-	if (ticks->error != NULL || ticks->missed != TICK_NEVER)
-		table_colour(t, COLOUR_RED);
+	return tick != TICK_NEVER ? tick_text(tick, buf) : "-";
 }
 
 static void
 schedule_row(struct listing *l, const struct schedule_config *s, const struct ticks *ticks,
     double now)
 {
-	json_t *o = listing_row(l);
-	struct table *t = &l->table;
-	char text[UNITS_TEXT_MAX];
+	bool cron = s->every == 0, bad = ticks->error != NULL || ticks->missed != TICK_NEVER;
+	char every[UNITS_TEXT_MAX], last[TICK_TEXT_MAX], next[TICK_TEXT_MAX];
+	char missed[TICK_TEXT_MAX];
 
-	if (o != NULL) {
-		schedule_json(o, l->ctl, s, ticks);
-		return;
-	}
-	table_add(t, "%s", s->name);
-	table_add(t, "%s", s->queue);
-	if (s->every != 0)
-		table_add(t, "every %s", units_duration(s->every, text));
-	else
-		table_add(t, "%s %s", s->cron, s->timezone);
-	add_tick(t, ticks->last);
-	add_tick(t, ticks->next);
-	table_add(t, "%s",
-	    units_age(ticks->next != TICK_NEVER ? (double)ticks->next - now : -1, text));
-	add_state(t, ticks);
+	listing_row(l, json_set(json_object(), "name:s queue:s key:s every:j cron:s timezone:s "
+	    "catch_up:t last:j next:j missed:j error:s .when:j .last:s .next:s .in:f .state:j",
+	    s->name, s->queue, config_queue(l->ctl->config, s->queue)->key,
+	    cron ? NULL : json_integer(s->every / SEC), cron ? s->cron : NULL,
+	    cron ? s->timezone : NULL, s->catch_up, tick_json(ticks->last), tick_json(ticks->next),
+	    tick_json(ticks->missed), ticks->error,
+	    json_sprintf("%s %s", cron ? s->cron : "every",
+		cron ? s->timezone : units_duration(s->every, every)),
+	    tick_or_none(ticks->last, last), tick_or_none(ticks->next, next),
+	    ticks->next != TICK_NEVER ? (double)ticks->next - now : NAN,
+	    ticks->error != NULL ? json_string(ticks->error) :
+	    ticks->missed != TICK_NEVER ? json_sprintf("missed %s",
+		tick_text(ticks->missed, missed)) :
+	    json_string(!ticks->seen ? "not seen by any daemon yet" :
+		ticks->last == TICK_NEVER ? "has not run yet" : "ok")));
+	if (bad)
+		table_colour(&l->table, 6, COLOUR_RED);
 }
 
 /* The schedule called name; NULL after an error was reported. */
@@ -200,15 +152,6 @@ check_arguments(struct ctl *c)
 	return 0;
 }
 
-static bool
-is_meant(const struct ctl *c, const struct schedule_config *s)
-{
-	for (int i = 0; i < c->args.nwords; i++)
-		if (strcmp(c->args.words[i], s->name) == 0)
-			return true;
-	return c->args.nwords == 0;
-}
-
 void
 schedules_run(struct ctl *c)
 {
@@ -216,11 +159,16 @@ schedules_run(struct ctl *c)
 	struct listing l;
 	struct ticks ticks;
 	double now;
+	int i;
 
-	if (listing_init(&l, c, "SCHEDULE|QUEUE|WHEN|LAST|NEXT|>IN|STATE") == 0 &&
+	if (listing_init(&l, c, "SCHEDULE=name|QUEUE=queue|WHEN=.when|LAST=.last|NEXT=.next|"
+	    ">IN=.in|STATE=.state") == 0 &&
 	    check_arguments(c) == 0 && (now = ask_time(c)) >= 0)
 		for (; *s != NULL; s++) {
-			if (!is_meant(c, *s))
+			for (i = 0; i < c->args.nwords; i++)
+				if (strcmp(c->args.words[i], (*s)->name) == 0)
+					break;
+			if (c->args.nwords > 0 && i == c->args.nwords)
 				continue;
 			if (read_ticks(c, *s, now, &ticks) == -1)
 				break;

@@ -51,101 +51,84 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 	buf_done(&b);
 }
 
-/* "tag 42#x, attempt 2 (1 crash)" */
-static void
-describe(struct buf *b, json_t *facts, const char *tag, const struct delivery_info *d)
-{
-	buf_printf(b, "tag %s", tag);
-	json_set(facts, "tag:s", tag);
-	if (!d->ours) {
-		buf_puts(b, ", delivered to a foreign consumer");
-		return;
-	}
-	buf_printf(b, ", attempt %ld", d->attempts + 1);
-	if (d->crashes > 0)
-		buf_printf(b, " (%ld crash%s)", d->crashes, d->crashes == 1 ? "" : "es");
-	json_set(facts, "attempt:i crashes:i", (int64_t)d->attempts + 1, (int64_t)d->crashes);
-}
-
-/* Adds since when it runs, or when it is due. */
-static void
-describe_time(const struct show *s, struct buf *b, json_t *facts, const struct delivery_info *d,
-    double in_backup, double in_retry)
-{
-	double since = d->ours && d->time > 0 ? d->time : in_backup;
-	char text[UNITS_TEXT_MAX];
-
-	if (d->cancelled) {
-		buf_printf(b, ", cancelled%s%s", d->by[0] != '\0' ? " by " : "", d->by);
-		json_set(facts, "cancelled:t cancelled_by:s", true,
-		    d->by[0] != '\0' ? d->by : NULL);
-	}
-	if (in_backup >= 0) {
-		buf_printf(b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
-		json_set(facts, "age:f", s->now - since);
-		return;
-	}
-	if (in_retry > s->now)
-		buf_printf(b, ", due in %s", units_age(in_retry - s->now, text));
-	else
-		buf_puts(b, ", due now");
-	if (d->owned)
-		buf_puts(b, ", its lease ended while it ran");
-	json_set(facts, "due:f", in_retry);
-}
-
-/* Adds the last progress that the handler has reported. */
-static void
-describe_progress(const struct show *s, struct buf *b, json_t *facts, const char *tag)
-{
-	const json_t *entry;
-	const char *text;
-
-	(void)picture_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
-	text = fleet_text(entry, "progress");
-	if (text[0] == '\0')
-		return;
-	buf_printf(b, ", progress: %s", text);
-	json_set(facts, "progress:s", text);
-}
-
 /* Shows a tag that is in flight or a retry.  0, also if it is neither; -1 after an error. */
 static int
 show_tag(struct show *s, const char *tag)
 {
+	enum { IN_BACKUP, IN_RETRY, IN_DELIVERY, IN_CONTEXT, N };
 	char *const *key = s->ctl->target.keys.name;
-	struct redisReply *r[4] = { NULL };
+	const struct { const char *command; enum key key; } ask[N] = {
+		{ "ZSCORE", KEY_BACKUP }, { "ZSCORE", KEY_RETRY }, { "HGET", KEY_DELIVERY },
+		{ "HGET", KEY_CONTEXT }
+	};
+	struct redisReply *r[N] = { NULL };
 	struct buf b = BUF_INIT;
 	struct delivery_info d;
-	double in_backup, in_retry;
-	const char *data;
+	double in_backup, in_retry, since;
+	const char *data, *progress;
+	char text[UNITS_TEXT_MAX];
+	const json_t *entry;
 	json_t *facts;
 	size_t len, i;
 
-	if (ask_append(s->ctl, "ZSCORE %s %s", key[KEY_BACKUP], tag) == -1 ||
-	    ask_append(s->ctl, "ZSCORE %s %s", key[KEY_RETRY], tag) == -1 ||
-	    ask_append(s->ctl, "HGET %s %s", key[KEY_DELIVERY], tag) == -1 ||
-	    ask_append(s->ctl, "HGET %s %s", key[KEY_CONTEXT], tag) == -1)
-		return -1;
-	for (i = 0; i < ARRAY_LEN(r); i++)
+	for (i = 0; i < N; i++)
+		if (ask_append(s->ctl, "%s %s %s", ask[i].command, key[ask[i].key], tag) == -1)
+			return -1;
+	for (i = 0; i < N; i++)
 		if ((r[i] = ask_next(s->ctl)) == NULL)
 			break;
 		else if (reply_error(r[i]) != REPLY_OK)
 			ask_refused(s->ctl, r[i]);
-	in_backup = reply_double(r[0], -1);
-	in_retry = reply_double(r[1], -1);
-	if (s->ctl->status == 0 && (in_backup >= 0 || in_retry >= 0)) {
-		facts = json_object();
-		delivery_parse(reply_str(r[2], NULL), &d);
-		if ((data = reply_str(r[3], &len)) == NULL)
-			data = "", len = 0;
-		describe(&b, facts, tag, &d);
-		describe_time(s, &b, facts, &d, in_backup, in_retry);
-		describe_progress(s, &b, facts, tag);
-		place(s, in_backup >= 0 ? "running" : "retry", facts, buf_str(&b), data, len);
+	in_backup = reply_double(r[IN_BACKUP], -1);
+	in_retry = reply_double(r[IN_RETRY], -1);
+	if (s->ctl->status != 0 || (in_backup < 0 && in_retry < 0))
+		goto end;
+	delivery_parse(reply_str(r[IN_DELIVERY], NULL), &d);
+	if ((data = reply_str(r[IN_CONTEXT], &len)) == NULL)
+		data = "", len = 0;
+
+	/* "tag 42#x, attempt 2 (1 crash)" */
+	facts = json_set(json_object(), "tag:s", tag);
+	buf_printf(&b, "tag %s", tag);
+	if (d.ours) {
+		buf_printf(&b, ", attempt %ld", d.attempts + 1);
+		if (d.crashes > 0)
+			buf_printf(&b, " (%ld crash%s)", d.crashes, d.crashes == 1 ? "" : "es");
+		json_set(facts, "attempt:i crashes:i", (int64_t)d.attempts + 1,
+		    (int64_t)d.crashes);
+	} else
+		buf_puts(&b, ", delivered to a foreign consumer");
+	if (d.cancelled) {
+		buf_printf(&b, ", cancelled%s%s", d.by[0] != '\0' ? " by " : "", d.by);
+		json_set(facts, "cancelled:t cancelled_by:s", true,
+		    d.by[0] != '\0' ? d.by : NULL);
 	}
-	for (i = 0; i < ARRAY_LEN(r); i++)
-		blocking_reply_free(r[i]);
+
+	/* Since when it runs, or when it is due. */
+	if (in_backup >= 0) {
+		since = d.ours && d.time > 0 ? d.time : in_backup;
+		buf_printf(&b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
+		json_set(facts, "age:f", s->now - since);
+	} else {
+		if (in_retry > s->now)
+			buf_printf(&b, ", due in %s", units_age(in_retry - s->now, text));
+		else
+			buf_puts(&b, ", due now");
+		if (d.owned)
+			buf_puts(&b, ", its lease ended while it ran");
+		json_set(facts, "due:f", in_retry);
+	}
+
+	(void)picture_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
+	progress = fleet_text(entry, "progress");
+	if (progress[0] != '\0') {
+		buf_printf(&b, ", progress: %s", progress);
+		json_set(facts, "progress:s", progress);
+	}
+	place(s, in_backup >= 0 ? "running" : "retry", facts, buf_str(&b), data, len);
+end:
+	for (i = 0; i < N; i++)
+		reply_free(r[i]);
 	buf_done(&b);
 	return s->ctl->status == 0 ? 0 : -1;
 }
@@ -159,42 +142,34 @@ is_further(const char *tag, const char *id)
 	return strncmp(tag, id, n) == 0 && tag[n] == '#';
 }
 
-/* Shows further deliveries that heartbeats list. */
+/* Shows the tag itself, and further deliveries that heartbeats list or that are due next. */
 static int
-show_in_flight(struct show *s)
+show_deliveries(struct show *s)
 {
-	const json_t *list;
-	const char *tag;
+	const struct target *t = &s->ctl->target;
+	struct waiting_place at = { .key = KEY_RETRY };
+	struct redisReply *page;
+	size_t looked = 0, i, k;
+	const json_t *entry;
+	struct waiting m;
+	int rc = show_tag(s, s->id);
 
-	for (size_t i = 0; i < s->fleet.n; i++) {
-		list = json_object_get(fleet_queue(&s->fleet.daemons[i],
-		    s->ctl->target.key), "in_hand");
-		for (size_t k = 0; k < json_array_size(list); k++) {
-			tag = fleet_text(json_array_get(list, k), "tag");
-			if (is_further(tag, s->id) && show_tag(s, tag) == -1)
-				return -1;
+	for (i = 0; i < s->fleet.n; i++)
+		json_array_foreach(json_object_get(fleet_queue(&s->fleet.daemons[i], t->key),
+		    "in_hand"), k, entry)
+			if (rc == 0 && is_further(fleet_text(entry, "tag"), s->id))
+				rc = show_tag(s, fleet_text(entry, "tag"));
+	while (rc == 0 && !at.end && looked < NEXT) {
+		page = waiting_page(s->ctl, t, &at, (long)(NEXT - looked), 0);
+		for (i = 0; i < waiting_len(page) && rc == 0; i++) {
+			waiting_get(page, i, &m);
+			if (is_further(m.tag, s->id))
+				rc = show_tag(s, m.tag);
 		}
+		looked += waiting_len(page);
+		rc = page == NULL ? -1 : rc;
+		reply_free(page);
 	}
-	return 0;
-}
-
-/* Shows further deliveries among the next retries. */
-static int
-show_retries(struct show *s)
-{
-	struct redisReply *tags;
-	const char *tag;
-	int rc = 0;
-
-	tags = ask(s->ctl, "ZRANGE %s 0 %lld", s->ctl->target.keys.name[KEY_RETRY], NEXT - 1LL);
-	if (tags == NULL)
-		return -1;
-	for (size_t i = 0; i < reply_len(tags) && rc == 0; i++) {
-		tag = reply_str_at(tags, i);
-		if (tag != NULL && is_further(tag, s->id))
-			rc = show_tag(s, tag);
-	}
-	blocking_reply_free(tags);
 	return rc;
 }
 
@@ -210,102 +185,58 @@ show_id(struct show *s, const struct waiting *m)
 	place(s, "waiting", json_set(json_object(), "due:f", due), line, m->data, m->len);
 }
 
-/* Shows an id that is not among the next ones: a zset finds it by itself. */
-static int
-show_far_id(struct show *s)
-{
-	struct redisReply *reply = ask(s->ctl, "ZSCORE %s %s",
-	    s->ctl->target.keys.name[KEY_QUEUE], s->id);
-	struct waiting m = { .data = s->id, .len = strlen(s->id) };
-
-	if (reply == NULL)
-		return -1;
-	if (reply_str(reply, NULL) != NULL) {
-		m.score = reply_double(reply, 0);
-		show_id(s, &m);
-	}
-	blocking_reply_free(reply);
-	return 0;
-}
-
-/* Searches a page of waiting messages from offset on.  Returns how many it had, or -1. */
-static int64_t
-show_waiting_page(struct show *s, int64_t offset)
-{
-	struct redisReply *page = waiting_page(s->ctl, &s->ctl->target, KEY_QUEUE, "", offset,
-	    NEXT - (long)offset, WAITING_CUT);
-	char id[MESSAGE_ID_MAX + 1], line[64];
-	int64_t number = offset;
-	struct waiting m;
-	size_t i, n;
-
-	if (page == NULL)
-		return -1;
-	n = waiting_len(page);
-	for (i = 0; i < n; i++) {
-		waiting_get(page, i, &m);
-		number++;
-		if (strcmp(waiting_id(s->ctl->target.kind, &m, id), s->id) != 0)
-			continue;
-		if (s->ctl->target.source == SOURCE_IDS) {
-			show_id(s, &m);
-			continue;
-		}
-		snprintf(line, sizeof(line), "number %lld in line", (long long)number);
-		place(s, "waiting", json_set(json_object(), "number:i", number), line, m.data,
-		    m.len);
-	}
-	blocking_reply_free(page);
-	return (int64_t)n;
-}
-
 static int
 show_waiting(struct show *s)
 {
-	int64_t offset = 0, n;
+	struct waiting_place at = { .key = KEY_QUEUE };
+	const struct target *t = &s->ctl->target;
+	char id[MESSAGE_ID_MAX + 1], line[64];
+	int64_t number = 0;
 	int found = s->found;
+	struct redisReply *reply;
+	struct waiting m;
 
-	if (s->ctl->target.source == SOURCE_STREAM)
-		return 0;
-	do {
-		if ((n = show_waiting_page(s, offset)) == -1)
+	while (t->source != SOURCE_STREAM && !at.end && number < NEXT) {
+		reply = waiting_page(s->ctl, t, &at, NEXT - number, WAITING_CUT);
+		if (reply == NULL)
 			return -1;
-		offset += n;
-	} while (n > 0 && offset < NEXT);
-	return s->ctl->target.source == SOURCE_IDS && s->found == found ? show_far_id(s) : 0;
-}
-
-static void
-show_letter(struct show *s, const struct letter *l)
-{
-	const struct bytes *reason = &l->field[FIELD_REASON], *message = &l->field[FIELD_MESSAGE];
-	const struct bytes *attempts = &l->field[FIELD_ATTEMPTS];
-	json_t *facts = json_set(json_object(), "letter:b age:f", l->name.data, l->name.len,
-	    s->now - l->died);
-	struct buf b = BUF_INIT;
-	char age[UNITS_TEXT_MAX];
-
-	buf_printf(&b, "letter %.*s, %s ago", (int)l->name.len, l->name.data,
-	    units_age(s->now > l->died ? s->now - l->died : 0, age));
-	if (reason->data != NULL) {
-		buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
-		json_set(facts, "reason:b", reason->data, reason->len);
+		for (size_t i = 0; i < waiting_len(reply); i++) {
+			waiting_get(reply, i, &m);
+			number++;
+			if (strcmp(waiting_id(t->kind, &m, id), s->id) != 0)
+				continue;
+			snprintf(line, sizeof(line), "number %lld in line", (long long)number);
+			if (t->source == SOURCE_IDS)
+				show_id(s, &m);
+			else
+				place(s, "waiting", json_set(json_object(), "number:i", number),
+				    line, m.data, m.len);
+		}
+		reply_free(reply);
 	}
-	if (attempts->data != NULL) {
-		buf_printf(&b, ", attempts %.*s", (int)attempts->len, attempts->data);
-		json_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
-	}
-	place(s, "dead", facts, buf_str(&b), message->data != NULL ? message->data : "",
-	    message->len);
-	buf_done(&b);
+	if (t->source != SOURCE_IDS || s->found > found)
+		return 0;
+	/* It may be farther behind: a zset finds it by itself. */
+	if ((reply = ask(s->ctl, "ZSCORE %s %s", t->keys.name[KEY_QUEUE], s->id)) == NULL)
+		return -1;
+	m = (struct waiting){ .data = s->id, .len = strlen(s->id),
+		.score = reply_double(reply, 0) };
+	if (reply_str(reply, NULL) != NULL)
+		show_id(s, &m);
+	reply_free(reply);
+	return 0;
 }
 
 static int
 show_letters(struct show *s)
 {
 	struct select select = { .ids = &s->id, .nids = 1, .reason = "", .match = "" };
+	struct buf b = BUF_INIT;
 	struct letters l;
 	struct letter letter;
+	const struct bytes *message, *reason, *attempts;
+	char age[UNITS_TEXT_MAX];
+	json_t *facts;
 	int n, i;
 
 	letters_init(&l, s->ctl, &select);
@@ -313,17 +244,32 @@ show_letters(struct show *s)
 	while (l.looked < LATEST && (n = letters_next(&l)) >= 0)
 		for (i = 0; i < n; i++) {
 			letters_get(&l, i, &letter);
-			show_letter(s, &letter);
+			message = &letter.field[FIELD_MESSAGE];
+			reason = &letter.field[FIELD_REASON];
+			attempts = &letter.field[FIELD_ATTEMPTS];
+			facts = json_set(json_object(), "letter:b age:f", letter.name.data,
+			    letter.name.len, s->now - letter.died);
+			buf_clear(&b);
+			buf_printf(&b, "letter %.*s, %s ago", (int)letter.name.len,
+			    letter.name.data, units_age(s->now > letter.died ?
+			    s->now - letter.died : 0, age));
+			if (reason->data != NULL) {
+				buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
+				json_set(facts, "reason:b", reason->data, reason->len);
+			}
+			if (attempts->data != NULL) {
+				buf_printf(&b, ", attempts %.*s", (int)attempts->len,
+				    attempts->data);
+				json_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
+			}
+			place(s, "dead", facts, buf_str(&b),
+			    message->data != NULL ? message->data : "", message->len);
 		}
 	s->older = l.looked >= LATEST && l.total > l.looked;
 	letters_done(&l);
+	buf_done(&b);
 	return s->ctl->status == 0 ? 0 : -1;
 }
-
-/* Returned by stream_show.lua. */
-enum {
-	SHOW_STATE, SHOW_MESSAGE, SHOW_CONSUMER, SHOW_IDLE, SHOW_DELIVERIES, SHOW_FIELDS
-};
 
 /* Shows an entry that rqd has not taken, with its state in the consumer group. */
 static int
@@ -331,69 +277,49 @@ show_entry(struct show *s)
 {
 	const char *group = keys_group(&s->ctl->target.keys), *state, *data;
 	char line[256] = "not delivered yet", text[UNITS_TEXT_MAX];
-	double idle;
+	struct redisReply *reply = waiting_entry(s->ctl, s->id);
 	size_t len;
-	struct redisReply *reply = ask_script(s->ctl, "stream_show", 1, "%s %s %s",
-	    s->ctl->target.keys.name[KEY_QUEUE], group, s->id);
 
 	if (reply == NULL)
 		return -1;
-	state = reply_str_at(reply, SHOW_STATE);
-	data = reply_str(reply_at(reply, SHOW_MESSAGE), &len);
-	idle = reply_double_at(reply, SHOW_IDLE) / 1e3;
+	state = reply_str_at(reply, ENTRY_STATE);
+	data = reply_str(reply_at(reply, ENTRY_MESSAGE), &len);
 	if (strcmp(state, "pending") == 0)
 		snprintf(line, sizeof(line), "for consumer %.150s, idle for %s, delivery %lld",
-		    reply_str_at(reply, SHOW_CONSUMER), units_age(idle, text),
-		    (long long)reply_int_at(reply, SHOW_DELIVERIES));
+		    reply_str_at(reply, ENTRY_CONSUMER),
+		    units_age((double)reply_int_at(reply, ENTRY_IDLE) / 1e3, text),
+		    (long long)reply_int_at(reply, ENTRY_DELIVERIES));
 	else if (strcmp(state, "done") == 0)
 		snprintf(line, sizeof(line), "in the stream, acknowledged");
-	if (data != NULL)
+	if (state[0] != '\0')
 		place(s, state, json_set(json_object(), "group:s", group), line, data, len);
-	blocking_reply_free(reply);
+	reply_free(reply);
 	return 0;
-}
-
-/* 0, or -1 after an error. */
-static int
-look_at_keys(struct show *s)
-{
-	int rc = 0;
-
-	EACH_KEY(i, &s->ctl->target)
-		if (rc == 0 && (show_tag(s, s->id) == -1 || show_in_flight(s) == -1 ||
-		    show_retries(s) == -1 || show_waiting(s) == -1))
-			rc = -1;
-	return rc;
-}
-
-static void
-look(struct show *s)
-{
-	if (look_at_keys(s) == -1 || show_letters(s) == -1)
-		return;
-	if (s->ctl->target.source == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
-		return;
-	if (s->found == 0)
-		ctl_error(s->ctl, EX_NOTHING, s->older ?
-		    "%s has no message %s: not in flight, no retry, not among the latest dead "
-		    "letters, not among the next %d; finished messages are only in the log" :
-		    "%s has no message %s: not in flight, no retry, not dead, "
-		    "not among the next %d; finished messages are only in the log",
-		    s->ctl->target.name, s->id, NEXT);
-	else if (s->places != NULL)
-		out_json(json_incref(s->places));
 }
 
 void
 show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
+	int rc = 0;
 
 	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 ||
 	    picture_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	look(&s);
+	EACH_KEY(i, &c->target)
+		if (rc == 0 && (show_deliveries(&s) == -1 || show_waiting(&s) == -1))
+			rc = -1;
+	if (rc == 0)
+		rc = show_letters(&s);
+	if (rc == 0 && c->target.source == SOURCE_STREAM && s.found == 0)
+		rc = show_entry(&s);
+	if (rc == 0 && s.found == 0)
+		ctl_error(c, EX_NOTHING, "%s has no message %s: not in flight, no retry, not %s, "
+		    "not among the next %d; finished messages are only in the log", c->target.name,
+		    s.id, s.older ? "among the latest dead letters" : "dead", NEXT);
+	else if (rc == 0 && s.places != NULL)
+		out_json(json_incref(s.places), false);
 	json_decref(s.places);
 	fleet_done(&s.fleet);
 }

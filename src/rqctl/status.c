@@ -1,130 +1,35 @@
 /*
- * rqctl status: every queue in a line.  top.c has status -w, which shows the same table
- * again and again, with rates.
+ * rqctl status: every queue in a line, the worst first.  status -w shows the same again and again:
+ * on a terminal it redraws the screen, elsewhere it prints.
+ *
+ * The screen stays usable while Redis cannot be reached: it then shows the error above the last
+ * table.
  */
-#include "rqctl/status.h"
-
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "base/units.h"
-#include "rqctl/out.h"
 #include "rqctl/listing.h"
-#include "rqctl/top.h"
-#include "rqctl/unnamed.h"
-#include "status/advice.h"
+#include "rqctl/out.h"
+#include "rqctl/picture.h"
 
-/* How many columns of the table fit: with rates, not all of them fit into 80 characters. */
-enum width { NARROW, MEDIUM, WIDE };
+#define CAUSES_MAX	10	/* that status prints */
+#define LOOK		(200 * MSEC)	/* for a signal */
+#define STATE_MIN	16	/* columns: "suspended" with a part of the reason */
 
-#define CAUSES_MAX	10	/* that plain status prints */
-#define STATE_MIN	10	/* for "suspended", "paused": names of queues are cut instead */
-
-const enum colour status_colours[] = {
+static const enum colour colours[] = {
 	[MOOD_OK] = COLOUR_GREEN, [MOOD_IDLE] = COLOUR_DIM, [MOOD_WARN] = COLOUR_YELLOW,
 	[MOOD_BAD] = COLOUR_RED,
 };
 
-/* "3/8": 3 handlers run, 8 may run. */
 static void
-running_cell(struct table *t, const struct depth *d, const struct service *s)
-{
-	char n[OUT_NUMBER_MAX];
-
-	if (d->in_flight < 0)
-		table_add(t, "-");
-	else if (s->concurrency > 0)
-		table_add(t, "%s/%lld", out_number(d->in_flight, n),
-		    (long long)s->concurrency);
-	else
-		table_add(t, "%s", out_number(d->in_flight, n));
-}
-
-/* ">12m": the message already waited when a daemon first saw the list, 12 minutes ago. */
-char *
-status_latency(const struct facts *f, char *text)
-{
-	struct latency l = state_latency(f);
-	char age[UNITS_TEXT_MAX];
-
-	snprintf(text, STATUS_LATENCY_MAX, "%s%s", l.how == LATENCY_LEAST ? ">" : "",
-	    units_age(l.how == LATENCY_UNKNOWN ? -1 : l.seconds, age));
-	return text;
-}
-
-static void
-rate_cell(struct table *t, double r)
-{
-	if (r < 0)
-		table_add(t, "-");
-	else
-		table_add(t, r < 10 ? "%.1f" : "%.0f", r);
-}
-
-/* columns: of the terminal; 0: all columns, lines may wrap. */
-static enum width
-width_of(size_t columns)
-{
-	if (columns == 0 || columns >= 96)
-		return WIDE;
-	return columns >= 72 ? MEDIUM : NARROW;
-}
-
-void
-status_row(struct table *t, const struct picture *p, size_t i, const struct history *h,
-    size_t columns)
-{
-	const struct depth *d = &p->depths[i];
-	struct facts facts = picture_facts(p, i);
-	struct buf state = BUF_INIT;
-	enum mood mood = state_text(&facts, &state);
-	enum width width = width_of(columns);
-	struct history_rates rates;
-	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
-
-	table_add(t, "%s", p->targets[i].name);
-	table_number(t, d->waiting);
-	running_cell(t, d, &p->services[i]);
-	table_number(t, d->retry);
-	if (width == WIDE)
-		table_number(t, d->delayed);
-	table_number(t, d->dead);
-	if (d->dead > 0)
-		table_colour(t, COLOUR_YELLOW);
-	if (h != NULL && width > NARROW) {
-		rates = history_rates(h, p->targets[i].key);
-		rate_cell(t, rates.acked);
-		rate_cell(t, rates.failed);
-	}
-	if (width > NARROW)
-		table_add(t, "%s", status_latency(&facts, latency));
-	if (width == WIDE)
-		table_add(t, "%s", units_age(state_oldest(&facts), age));
-	table_bytes(t, state.data, state.len);
-	table_colour(t, status_colours[mood]);
-	buf_done(&state);
-}
-
-void
-status_table(struct table *t, bool rates, size_t columns)
-{
-	static const char *const heads[] = {
-		[NARROW] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|STATE",
-		[MEDIUM] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|>OK/S|>FAIL/S|>LATENCY|STATE",
-		[WIDE] = "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OK/S|>FAIL/S|>LATENCY|"
-		    ">OLDEST RUN|STATE",
-	};
-	enum width width = width_of(columns);
-
-	table_init(t, rates ? heads[width] :
-	    "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>LATENCY|>OLDEST RUN|STATE");
-	t->last_min = rates ? STATE_MIN : 0;
-	t->middle = true;
-}
-
-static void
-print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u)
+print_json(const struct ctl *c, const struct picture *p)
 {
 	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
@@ -134,71 +39,8 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 		facts = picture_facts(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
-	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j unnamed:j",
-	    clock_text(p->taken, when), masters_name(c->client), (int64_t)p->fleet.n, queues,
-	    unnamed_json(u)));
-}
-
-void
-status_warnings(const struct picture *p, struct buf *b)
-{
-	const struct fleet *f = &p->fleet;
-	const char *log, *reload, *name;
-
-	if (p->full != NULL)
-		buf_printf(b, "error: %s\n", p->full);
-	for (size_t i = 0; i < f->n; i++) {
-		log = fleet_text(f->daemons[i].beat, "log_error");
-		reload = fleet_text(f->daemons[i].beat, "reload_error");
-		name = f->daemons[i].instance;
-		if (log[0] != '\0')
-			out_line(b, "warning: " ADVICE_LOG, name, log);
-		if (reload[0] != '\0')
-			out_line(b, "warning: " ADVICE_RELOAD, name, reload);
-	}
-}
-
-/* Adds why queues are suspended, because the table has no room for that. */
-static void
-add_causes(const struct picture *p, struct buf *b)
-{
-	const struct service *s;
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++) {
-		s = &p->services[i];
-		if (s->cause[0] != '\0' && n++ < CAUSES_MAX)
-			out_line(b, "error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
-			    s->cause);
-	}
-	if (n > CAUSES_MAX)
-		buf_printf(b, "error: %zu more queues are suspended, see rqctl check\n",
-		    n - CAUSES_MAX);
-}
-
-const char *
-status_none(const struct ctl *c)
-{
-	return ctl_has_file(c) ? "no queues\n" :
-	    "no queues: no configuration file was read, and no daemon serves one\n";
-}
-
-void
-status_headline(const struct ctl *c, const struct picture *p, struct buf *b)
-{
-	buf_printf(b, "redis %s, %zu daemon%s", masters_name(c->client), p->fleet.n,
-	    p->fleet.n == 1 ? "" : "s");
-}
-
-int
-status_trouble(const struct picture *p, size_t i, const struct history *h)
-{
-	struct facts f = picture_facts(p, i);
-	struct buf ignored = BUF_INIT;
-	enum mood mood = state_text(&f, &ignored);
-
-	buf_done(&ignored);
-	return state_trouble(&f, mood, h != NULL ? history_rates(h, p->targets[i].key).failed : 0);
+	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j",
+	    clock_text(p->taken, when), sync_name(c->client), (int64_t)p->fleet.n, queues), false);
 }
 
 /*
@@ -206,14 +48,20 @@ status_trouble(const struct picture *p, size_t i, const struct history *h)
  * Equal ones keep their order, and so do queues that are arguments.  The caller frees it.
  */
 static size_t *
-order_of(const struct ctl *c, const struct picture *p, const struct history *h)
+order_of(const struct ctl *c, const struct picture *p)
 {
 	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
 	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
+	struct buf ignored = BUF_INIT;
+	struct facts f;
 
-	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++)
-		if ((trouble[i] = status_trouble(p, i, h)) < STATE_TROUBLE)
+	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++) {
+		f = picture_facts(p, i);
+		trouble[i] = state_trouble(&f, state_text(&f, &ignored), 0);
+		if (trouble[i] < STATE_TROUBLE)
 			trouble[i] = 0;
+	}
+	buf_done(&ignored);
 	for (int t = STATE_TROUBLE_MAX; t >= 0; t--)
 		for (size_t i = 0; i < p->n; i++)
 			if (trouble[i] == t)
@@ -222,55 +70,301 @@ order_of(const struct ctl *c, const struct picture *p, const struct history *h)
 	return order;
 }
 
-void
-status_print(const struct ctl *c, const struct picture *p, const struct history *h,
-    struct buf *b)
+static void
+add_row(struct table *t, const struct picture *p, size_t i)
 {
-	size_t width = h == NULL ? (size_t)out_width() : 0, *order = order_of(c, p, h);
+	const struct depth *d = &p->depths[i];
+	const int64_t most = p->services[i].concurrency;
+	struct facts facts = picture_facts(p, i);
+	struct buf ignored = BUF_INIT;
+	json_t *o = state_json(&facts);
+	char n[OUT_NUMBER_MAX];
+
+	/* "3/8": 3 handlers run, 8 may run */
+	json_set(o, ".run:j", d->in_flight >= 0 && most > 0 ? json_sprintf("%s/%lld",
+	    out_number(d->in_flight, n), (long long)most) : json_integer(d->in_flight));
+	table_row(t, o);
+	if (d->dead > 0)
+		table_colour(t, 5, COLOUR_YELLOW);
+	table_colour(t, 8, colours[state_text(&facts, &ignored)]);
+	buf_done(&ignored);
+	json_decref(o);
+}
+
+/*
+ * Appends the headline, with the time for status -w; notes, which rqctl check reports, too; and
+ * the table, fitted to the terminal.  Returns how many lines the notes have.
+ */
+static size_t
+add_text(const struct ctl *c, const struct picture *p, struct buf *b)
+{
+	size_t *order = order_of(c, p), notes = 0, causes = 0, i;
+	const struct service *s;
+	char when[CLOCK_TEXT_MAX];
 	struct table t;
 
-	status_warnings(p, b);
-	add_causes(p, b);
-	status_table(&t, h != NULL, 0);
-	for (size_t i = 0; i < p->n; i++)
-		status_row(&t, p, order[i], h, 0);
+	buf_printf(b, "redis %s, %zu daemon%s", sync_name(c->client), p->fleet.n,
+	    p->fleet.n == 1 ? "" : "s");
+	if (ctl_given(c, OPT_WATCH))
+		buf_printf(b, ", %.19sZ", clock_text(p->taken, when));
+	buf_addc(b, '\n');
+
+	if (p->full != NULL) {
+		buf_printf(b, "error: %s\n", p->full);
+		notes++;
+	}
+	for (int k = 0; k < p->notes.n; k++)
+		out_line(b, "warning: %s", p->notes.v[k]);
+	notes += (size_t)p->notes.n;
+	/* The table has no room for the cause of a suspension. */
+	for (i = 0; i < p->n; i++) {
+		s = &p->services[i];
+		if (s->cause[0] == '\0' || state_is_empty(&p->depths[i]))
+			continue;
+		if (causes++ < CAUSES_MAX)
+			out_line(b, "error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
+			    s->cause);
+	}
+	notes += causes < CAUSES_MAX ? causes : CAUSES_MAX;
+	if (causes > CAUSES_MAX) {
+		buf_printf(b, "error: %zu more queues are suspended, see rqctl check\n",
+		    causes - CAUSES_MAX);
+		notes++;
+	}
+
+	table_init(&t, "QUEUE=name|>WAIT=waiting|>RUN=.run|>RETRY=retry|>DELAY=delayed|>DEAD=dead|"
+	    ">LATENCY=latency|>OLDEST RUN=oldest|STATE=state");
+	t.shed = "743625";
+	t.last_min = STATE_MIN;
+	for (i = 0; i < p->n; i++)
+		add_row(&t, p, order[i]);
 	free(order);
-	if (table_rows(&t) > 0)
-		table_print(&t, b, width);
+	if (p->n > 0)
+		table_print(&t, b, (size_t)out_width());
 	else
-		buf_puts(b, status_none(c));
+		buf_puts(b, ctl_has_file(c) ? "no queues\n" :
+		    "no queues: no configuration file was read, and no daemon "
+		    "serves one; for one key: rqctl status KEY\n");
 	table_done(&t);
+	return notes;
+}
+
+/* -- status -w -------------------------------------------------------------------- */
+
+/* The alternate screen, without the cursor, without wrapped lines; and back. */
+#define ENTER	"\033[?1049h\033[?25l\033[?7l"
+#define LEAVE	"\033[?7h\033[?25h\033[H\033[J\033[?1049l"
+
+struct display {
+	struct ctl	*ctl;
+	struct buf	 text;		/* of the last picture: headline, notes, table */
+	size_t		 nnotes;	/* lines of it: warnings and causes */
+	size_t		 n;		/* queues in the table */
+	char		*error;		/* why the last refresh failed; NULL: it did not; owned */
+	size_t		 first;		/* the queue at the top of the screen */
+	struct termios	 saved;
+};
+
+static volatile sig_atomic_t ended;	/* a signal asked rqctl to end */
+static volatile sig_atomic_t changed;	/* the terminal's size, or rqctl was stopped */
+
+static void
+on_end(int signo UNUSED)
+{
+	ended = 1;
 }
 
 static void
-once(struct ctl *c)
+on_change(int signo UNUSED)
 {
-	struct buf b = BUF_INIT;
-	struct unnamed u;
+	changed = 1;
+}
+
+/* Takes a new picture; after an error the text of the last one stays. */
+static void
+refresh(struct display *d)
+{
+	struct ctl *c = d->ctl;
 	struct picture p;
 
-	if (picture_take(c, &p) == -1)
-		return;
-	if (unnamed_find(c, &p, &u) == -1) {
-		/* The error was reported. */
-	} else if (ctl_given(c, OPT_JSON)) {
-		print_json(c, &p, &u);
+	xreplace(&d->error, NULL);
+	c->hold = true;
+	if (picture_take(c, &p) == 0) {
+		buf_clear(&d->text);
+		d->nnotes = add_text(c, &p, &d->text);
+		d->n = p.n;
+		picture_done(&p);
 	} else {
-		status_headline(c, &p, &b);
-		buf_addc(&b, '\n');
-		status_print(c, &p, NULL, &b);
-		unnamed_print(&u, &b);
-		fwrite(b.data, 1, b.len, stdout);
+		d->error = xstrdup(c->held != NULL ? c->held : "interrupted");
+		ctl_disconnect(c);
 	}
+	ctl_forget(c);
+}
+
+/* Adds line y of the screen.  The table's lines fit; others are plain text and are cut. */
+static void
+add_line(struct buf *b, size_t y, const char *text, size_t width, enum colour colour)
+{
+	buf_printf(b, "%s\033[K%s%.*s%s", y > 0 ? "\n" : "", out_colour(colour),
+	    (int)out_fit(text, width), text, out_colour(COLOUR_NONE));
+}
+
+/* Draws the error, the headline, some notes, as many queues as fit, and the footer. */
+static void
+draw(struct display *d)
+{
+	size_t height = (size_t)out_height(), width = (size_t)out_width(), i, y = 0;
+	size_t notes = d->nnotes < height / 6 ? d->nnotes : height / 6, top = d->nnotes + 2;
+	size_t above = (d->error != NULL) + 1 + notes + 1;
+	size_t page = height > above + 1 ? height - above - 1 : 1;
+	char *copy = xstrndup(buf_str(&d->text), d->text.len), *rest = copy, *line;
+	struct buf b = BUF_INIT;
+
+	if (d->first + page > d->n)
+		d->first = d->n > page ? d->n - page : 0;
+	buf_puts(&b, "\033[H");
+	if (d->error != NULL)
+		add_line(&b, y++, d->error, width, COLOUR_RED);
+	for (i = 0; (line = strsep(&rest, "\n")) != NULL && rest != NULL; i++) {
+		if ((i > notes && i <= d->nnotes) || (i >= top && i < top + d->first))
+			continue;
+		if (y == 0 || y + 1 < height)
+			add_line(&b, y++, line, i <= d->nnotes ? width : SIZE_MAX / 2, COLOUR_NONE);
+	}
+	free(copy);
+	for (; y + 1 < height; y++)
+		add_line(&b, y, "", width, COLOUR_NONE);
+	if (height > 1) {
+		line = xasprintf("queues %zu to %zu of %zu; arrows scroll, q quits", d->first +
+		    (d->n > 0), d->first + page < d->n ? d->first + page : d->n, d->n);
+		add_line(&b, y, line, width, COLOUR_DIM);
+		free(line);
+	}
+	fwrite(b.data, 1, b.len, stdout);
+	fflush(stdout);
 	buf_done(&b);
-	unnamed_done(&u);
-	picture_done(&p);
+}
+
+/* Takes the terminal.  Control-Z comes as a key, so that rqctl can give it back first. */
+static void
+take_terminal(const struct display *d)
+{
+	struct termios raw = d->saved;
+
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
+	raw.c_oflag |= OPOST | ONLCR;
+	raw.c_cc[VSUSP] = _POSIX_VDISABLE;
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs(ENTER, stdout);
+}
+
+static void
+give_terminal(const struct display *d)
+{
+	fputs(LEAVE, stdout);
+	fflush(stdout);
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &d->saved);
+}
+
+/* Reads what was typed; false: q, or the terminal is gone. */
+static bool
+read_keys(struct display *d)
+{
+	size_t page = (size_t)out_height() / 2;
+	char typed[64];
+	ssize_t n = read(STDIN_FILENO, typed, sizeof(typed));
+
+	for (ssize_t i = 0; i < n; i++) {
+		if (typed[i] == 'q')
+			return false;
+		if (typed[i] == d->saved.c_cc[VSUSP]) {
+			give_terminal(d);
+			kill(0, SIGTSTP);
+			changed = 1;
+		}
+		if (typed[i] != '\033' || i + 2 >= n)
+			continue;
+		i += 2;		/* ESC [ A, or ESC O A: up, down, right, left, page up, page down */
+		if (memchr("AD5", typed[i], 3) != NULL)
+			d->first -= typed[i] == 'A' ? d->first > 0 :
+			    d->first < page ? d->first : page;
+		else if (memchr("BC6", typed[i], 3) != NULL)
+			d->first += typed[i] == 'B' ? 1 : page;
+	}
+	return n > 0;
+}
+
+static void
+full_screen(struct display *d, usec_t interval)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct sigaction sa = { .sa_handler = on_end };
+	usec_t due = 0, left;
+	bool go_on = true;
+	int n;
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		sigaction(ends[i], &sa, NULL);
+	sa.sa_handler = on_change;
+	sigaction(SIGCONT, &sa, NULL);
+	sigaction(SIGWINCH, &sa, NULL);
+	sync_interrupt(&ended);
+	take_terminal(d);
+	while (go_on && !ended && !out_failed()) {
+		if (clock_mono() >= due || changed) {
+			if (changed)
+				take_terminal(d);
+			changed = 0;
+			refresh(d);
+			due = clock_mono() + interval;
+		}
+		draw(d);
+		/* A signal may come just before poll(2): it waits LOOK at most. */
+		n = 0;
+		while (n == 0 && !ended && !changed && (left = due - clock_mono()) > 0)
+			n = poll(&in, 1, (int)((left < LOOK ? left : LOOK) / MSEC) + 1);
+		if (n == 1)
+			go_on = read_keys(d);
+	}
+	give_terminal(d);
+	sync_interrupt(NULL);
+}
+
+static void
+repeat(struct ctl *c, usec_t interval)
+{
+	struct display d = { .ctl = c };
+	const char *term = getenv("TERM");
+
+	/* If Redis cannot be reached at first, rqctl ends before it takes the terminal. */
+	if (ctl_connect(c) == -1)
+		return;
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term != NULL && term[0] != '\0' &&
+	    strcmp(term, "dumb") != 0 && tcgetattr(STDIN_FILENO, &d.saved) == 0) {
+		full_screen(&d, interval);
+	} else {
+		ctl_catch_signals();
+		do {
+			refresh(&d);
+			printf("%s\n", d.error != NULL ? d.error : buf_str(&d.text));
+			if (d.error != NULL)
+				putchar('\n');
+			fflush(stdout);
+		} while (!out_failed() && ctl_sleep(interval));
+	}
+	buf_done(&d.text);
+	free(d.error);
 }
 
 void
 status_run(struct ctl *c)
 {
 	usec_t interval = 2 * SEC;
+	struct buf b = BUF_INIT;
+	struct picture p;
 
 	if (ctl_duration(c, OPT_INTERVAL, &interval) == -1)
 		return;
@@ -280,7 +374,15 @@ status_run(struct ctl *c)
 	else if (ctl_given(c, OPT_WATCH) && ctl_given(c, OPT_JSON))
 		ctl_error(c, EX_USAGE, "--watch and --json do not go together");
 	else if (ctl_given(c, OPT_WATCH))
-		top_run(c, interval);
-	else
-		once(c);
+		repeat(c, interval);
+	else if (picture_take(c, &p) == 0) {
+		if (ctl_given(c, OPT_JSON)) {
+			print_json(c, &p);
+		} else {
+			add_text(c, &p, &b);
+			fwrite(b.data, 1, b.len, stdout);
+		}
+		buf_done(&b);
+		picture_done(&p);
+	}
 }

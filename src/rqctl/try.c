@@ -2,10 +2,11 @@
  * rqctl try: runs the handler of a queue once, by hand.
  *
  * rqctl runs the daemon's handler (handler.h) in a loop without Redis: user, umask, limits,
- * directory, environment, time limit and output limit are those of the queue.  If root runs
- * rqctl, a launcher starts the handler, as in rqd, after the same check of the configuration.
- * Another user can run only handlers of the same user.  rqctl prints the output line by line,
- * and then what the daemon would have done (outcome.h).
+ * directory, environment, time limit and output limit are those of the queue.  A spawner
+ * starts the handler, as in rqd, after the same check of the configuration.  If root runs
+ * rqctl, it gives up root before it reads a byte of the handler.  Another user can run
+ * only handlers of the same user.  rqctl prints the output line by line, and then what the
+ * daemon would have done (outcome.h).
  *
  * SIGINT and SIGTERM end the handler as a shutdown does; a second signal kills it.
  */
@@ -24,8 +25,8 @@
 #include "handler/start_error.h"
 #include "handler/handler.h"
 #include "handler/identity.h"
-#include "handler/launcher.h"
 #include "handler/privilege.h"
+#include "handler/spawner.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 #include "policy/message.h"
@@ -38,8 +39,8 @@ struct try {
 	struct loop		*loop;
 	struct config		*config;	/* reference held */
 	const struct queue_config *cfg;
-	struct launcher		*launcher;	/* NULL: not root */
-	struct config_source	 source;	/* the launcher's */
+	struct spawner		*spawner;	/* NULL: none yet */
+	struct config_source	 source;	/* the spawner's */
 	struct words		 overrides;	/* of source */
 	struct handler		*handler;
 	struct message		*msg;
@@ -48,22 +49,6 @@ struct try {
 	struct result		 end;		/* of the run; owns nothing */
 	int			 signo;		/* the last signal that rqctl received; 0: none */
 };
-
-static int
-read_all(struct ctl *c, const char *file, struct buf *b)
-{
-	if ((file == NULL || freopen(file, "r", stdin) != NULL) &&
-	    buf_read(b, fileno(stdin), SIZE_MAX) == 0)
-		return 0;
-	return ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
-	    strerror(errno));
-}
-
-static void
-free_payload(char *payload)
-{
-	free(payload);
-}
 
 /* Makes t->msg as a pop would. */
 static int
@@ -82,7 +67,6 @@ make_message(struct try *t, struct buf *payload)
 		    "and no control characters", given, MESSAGE_ID_MAX);
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
-	m->free_payload = free_payload;
 	m->too_large = m->len > t->cfg->message_max;
 	if (given == NULL && message_id_of(t->cfg->kind, m->payload, m->len, id) == -1)
 		strcpy(id, "~try");
@@ -154,43 +138,7 @@ on_signal(int signo, void *arg)
 	handler_stop(t->run, STOP_DRAIN);
 }
 
-/* -- as root: by a launcher ------------------------------------------------------------- */
-
-static void
-fill_source(struct try *t)
-{
-	if (ctl_has_file(t->ctl))
-		t->source.file = t->ctl->config->file;
-	ctl_add_lines(&t->overrides, t->ctl->config->overrides);
-	words_mem(&t->overrides, NULL, 0);
-	t->source.overrides = t->overrides.v;
-}
-
-/* Loads the configuration through a launcher, as rqd does, or reports its errors. */
-static int
-load_with_launcher(struct try *t)
-{
-	struct config_report report = { 0 };
-	struct launcher_loaded loaded;
-	struct config *config = NULL;
-
-	umask(022);		/* as of the service; a queue may set its own */
-	fill_source(t);
-	t->launcher = launcher_fork(&launch_config_ops, &t->source);
-	if (launcher_load_now(t->launcher, &loaded) == 0)
-		config = launch_config_take(&t->source, &loaded, &report);
-	for (size_t i = 0; config == NULL && i < report.errors.n; i++)
-		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors.v[i]);
-	config_report_done(&report);
-	if (config == NULL)
-		return -1;
-	config_unref(t->config);
-	t->config = config;
-	t->cfg = config_queue(config, t->cfg->name);
-	return t->cfg != NULL ? 0 :
-	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed "
-	    "meanwhile: run rqctl try again");
-}
+/* -- its spawner ------------------------------------------------------------------------ */
 
 /* Only root can run a handler as another user. */
 static int
@@ -215,26 +163,40 @@ check_own_user(struct try *t)
 static int
 become_rqd(struct try *t)
 {
+	const char *name = t->cfg->name;
+	struct config_report report = { 0 };
 	char *cause = NULL;
 
-	t->config = config_ref(t->ctl->config);
-	if (!privilege_held())
-		return check_own_user(t);
-	if (t->config->privileged)
-		return load_with_launcher(t);
-	if (privilege_drop(&cause) == 0)
-		return 0;
-	ctl_error(t->ctl, EX_OSERR, "%s", cause);
+	if (!privilege_held() && check_own_user(t) == -1)
+		return -1;
+	if (privilege_held())
+		umask(022);	/* as of the service; a queue may set its own */
+	if (ctl_has_file(t->ctl))
+		t->source.file = t->ctl->config->file;
+	ctl_add_lines(&t->overrides, t->ctl->config->overrides);
+	words_mem(&t->overrides, NULL, 0);
+	t->source.overrides = t->overrides.v;
+	t->config = launch_config_start(&t->source, &t->spawner, &report, &cause);
+	if (cause != NULL)
+		ctl_error(t->ctl, EX_OSERR, "%s", cause);
+	for (size_t i = 0; t->config == NULL && i < report.errors.n; i++)
+		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors.v[i]);
+	config_report_done(&report);
 	free(cause);
-	return -1;
+	if (t->config == NULL)
+		return -1;
+	t->cfg = config_queue(t->config, name);
+	return t->cfg != NULL ? 0 :
+	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed "
+	    "meanwhile: run rqctl try again");
 }
 
 static void
-launcher_died(void *arg)
+spawner_died(void *arg)
 {
 	struct try *t = arg;
 
-	ctl_error(t->ctl, EX_OSERR, "the launcher process has ended");
+	ctl_error(t->ctl, EX_OSERR, "the spawner process has ended");
 	exit(EX_OSERR);
 }
 
@@ -247,13 +209,10 @@ run(struct try *t)
 	static const struct handler_events events = {
 		.done = done, .over = over, .output = output, .output_cut = output_cut
 	};
-	struct handler_env env = handler_env_of(t->config);
+	struct handler_env env = { .loop = t->loop, .spawner = t->spawner };
 
 	child_init(t->loop);
-	env.loop = t->loop;
-	env.launcher = t->launcher;
-	if (t->launcher != NULL)
-		launcher_attach(t->launcher, t->loop, launcher_died, t);
+	spawner_attach(t->spawner, t->loop, spawner_died, t);
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);
 	t->handler = handler_open(&env, t->config, t->cfg, &events, t);
@@ -261,7 +220,6 @@ run(struct try *t)
 	    handler_start(t->handler, t->msg);
 	loop_run(t->loop);
 	handler_free(t->handler);
-	child_done(t->loop);
 }
 
 /* The ends of a run without an exit status: as text, and as the exit status of rqctl. */
@@ -273,18 +231,6 @@ static const struct end_text {
 	[END_ANSWER] = { "answered", EX_TEMPFAIL },
 	[END_UNFRAMEABLE] = { "the message cannot be framed", EX_DATAERR },
 };
-
-static void
-describe_start(const struct try *t, struct buf *b)
-{
-	const struct result *r = &t->result;
-	char *why = start_error_text(t->cfg, r->step, r->error);
-
-	buf_printf(b, "cannot be started: %s", why);
-	if (r->error_len > 0)
-		buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
-	free(why);
-}
 
 /* "said retry (carrier is down)", "answered ok", "broke the protocol (not an answer: 1 okay)" */
 static void
@@ -327,9 +273,14 @@ static void
 ending(const struct try *t, struct buf *b)
 {
 	const struct result *r = &t->result;
+	char *why;
 
 	if (r->end == END_NOT_STARTED) {
-		describe_start(t, b);
+		why = start_error_text(t->cfg, r->step, r->error);
+		buf_printf(b, "cannot be started: %s", why);
+		if (r->error_len > 0)
+			buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
+		free(why);
 		return;
 	}
 	add_end(r, b);
@@ -339,20 +290,6 @@ ending(const struct try *t, struct buf *b)
 	} else if (r->said != SAID_NOTHING && r->end != END_ANSWER) {
 		buf_puts(b, ", ");
 		add_said(r, b);
-	}
-}
-
-/* "would be acked, with 2 messages for items" */
-static void
-would_be_acked(const struct result *r, struct buf *b)
-{
-	const struct pushes_target *to;
-
-	buf_puts(b, "would be acked");
-	for (size_t i = 0; i < pushes_targets(r->pushes); i++) {
-		to = pushes_target(r->pushes, i);
-		buf_printf(b, "%s %zu message%s for %s", i == 0 ? ", with" : ",", to->count,
-		    to->count == 1 ? "" : "s", to->queue->name);
 	}
 }
 
@@ -379,17 +316,23 @@ show_pushes(const struct pushes *p)
 	buf_done(&b);
 }
 
-/* "would be retried in 2.5s to 5s" */
+/* "would be retried in 2.5s to 5s", "would be acked, with 2 messages for items" */
 static void
 verdict(const struct try *t, struct buf *b)
 {
 	struct verdict low = outcome_decide(t->msg, &t->result, false, 0);
 	struct verdict high = outcome_decide(t->msg, &t->result, false, 1);
 	char from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
+	const struct pushes_target *target;
 
 	switch (low.op) {
 	case VERDICT_ACK:
-		would_be_acked(&t->result, b);
+		buf_puts(b, "would be acked");
+		for (size_t i = 0; i < pushes_targets(t->result.pushes); i++) {
+			target = pushes_target(t->result.pushes, i);
+			buf_printf(b, "%s %zu message%s for %s", i == 0 ? ", with" : ",",
+			    target->count, target->count == 1 ? "" : "s", target->queue->name);
+		}
 		break;
 	case VERDICT_RETRY:
 		units_about(low.delay, from);
@@ -471,6 +414,7 @@ void
 try_run(struct ctl *c)
 {
 	struct try t = { .ctl = c };
+	const char *file = c->args.words[1];
 	struct buf payload = BUF_INIT;
 
 	t.cfg = c->target.cfg;
@@ -480,15 +424,18 @@ try_run(struct ctl *c)
 	else if (!config_consumes(t.cfg))
 		ctl_error(c, EX_USAGE, "queue \"%s\" has concurrency = 0: others consume it, and "
 		    "there is no command to try", t.cfg->name);
-	else if (read_all(c, c->args.words[1], &payload) == 0 && become_rqd(&t) == 0 &&
-		 make_message(&t, &payload) == 0 && !refused(&t)) {
+	else if ((file != NULL && freopen(file, "r", stdin) == NULL) ||
+	    buf_read(&payload, fileno(stdin), SIZE_MAX) == -1)
+		ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
+		    strerror(errno));
+	else if (become_rqd(&t) == 0 && make_message(&t, &payload) == 0 && !refused(&t)) {
 		t.loop = loop_new();
 		run(&t);
 		say(&t);
 		c->status = exit_status(&t);
 		result_done(&t.result);
 	}
-	launcher_stop(t.launcher);
+	spawner_stop(t.spawner);
 	if (t.loop != NULL)
 		loop_free(t.loop);
 	message_free(t.msg);

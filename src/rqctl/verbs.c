@@ -11,10 +11,12 @@
  */
 #include "rqctl/verbs.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/units.h"
 
 #define OPTS_EVERY	(OPT(CONFIG) | OPT(SERVER) | OPT(SET) | OPT(HELP) | OPT(VERSION))
@@ -30,10 +32,10 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_VERSION] = { "version", 'V', NULL, "print the version" },
 	[OPT_JSON] = { "json", 0, NULL, "print JSON, for programs" },
 	[OPT_DRY_RUN] = { "dry-run", 'n', NULL, "print what would be done, but change nothing" },
-	[OPT_YES] = { "yes", 'y', NULL, "do not ask" },
+	[OPT_YES] = { "yes", 'y', NULL, "do not ask; required without a terminal" },
 	[OPT_LINES] = { "lines", 'l', NULL, "each line of standard input is a message" },
 	[OPT_DELAY] = { "delay", 0, "DURATION", "deliver after DURATION: 30s, 5m, 2h" },
-	[OPT_AT] = { "at", 0, "TIME", "deliver at TIME: 2026-11-21T08:00:00Z or @1795248000" },
+	[OPT_AT] = { "at", 0, "TIME", "deliver at 08:00, 2026-11-21T08:00:00Z or @1795248000" },
 	[OPT_WATCH] = { "watch", 'w', NULL, "refresh until q is typed" },
 	[OPT_INTERVAL] = { "interval", 0, "DURATION",
 	    "with -w: time between refreshes (2s)" },
@@ -50,6 +52,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_ALL] = { "all", 0, NULL, "all entries" },
 	[OPT_RATE] = { "rate", 0, "N/UNIT", "at most this many per time: 100/s, 30/m, 500/h" },
 	[OPT_FOR] = { "for", 0, "DURATION", "the pause ends by itself after DURATION" },
+	[OPT_BURY_WHY] = { "reason", 0, "TEXT", "why; the error of the dead letters says it" },
 	[OPT_WHY] = { "reason", 0, "TEXT", "the reason, for status and the daemons' logs" },
 	[OPT_WAIT] = { "wait", 0, "[DURATION]",
 	    "wait at most DURATION until none is in flight (10m)" },
@@ -58,7 +61,8 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_ID] = { "id", 0, "ID", "use this id instead of the message's own" },
 	[OPT_WAITING] = { "waiting", 0, NULL, "messages that wait for their first delivery" },
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
-	[OPT_DELAYED] = { "delayed", 0, NULL, "messages that a producer delayed" },
+	[OPT_DELAYED] = { "delayed", 0, NULL,
+	    "messages that a producer delayed by ZADD; those of push --delay are retries" },
 	[OPT_DEAD] = { "dead", 0, NULL, "dead letters" },
 	[OPT_LOCK_WAIT] = { "wait", 0, "DURATION",
 	    "wait at most DURATION; 0: do not wait (no limit)" },
@@ -70,7 +74,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
-	    "a problem if a message has waited longer: 5m or 5m:30m" },
+	    "a problem if a message has waited longer: 5m, 5m:30m or :30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
 	    "a problem if more messages wait: 1000 or 1000:5000" },
 	[OPT_WARN_DEAD] = { "dead", 0, "THRESHOLD",
@@ -81,7 +85,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 
 const struct verb verb_table[] = {
 	{ "status", "[QUEUE...]", "show queues, their daemons, and what blocks them",
-	    "With -w, it redraws like top(1) and shows rates; ? lists the keys.",
+	    "With -w, it redraws like top(1); arrows scroll, q quits.",
 	    OPT(WATCH) | OPT(INTERVAL), 0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
 	{ "queues", "[QUEUE...]", "list the queues of the configuration", NULL,
 	    OPT(NAMES) | OPT(KEYS), 0, -1, VERB_JSON | VERB_QUEUES, queues_run, 0 },
@@ -99,63 +103,67 @@ const struct verb verb_table[] = {
 	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
-	    "Prints the id of each message, or \"-\" if rqd will make one at delivery.",
+	    "Prints the id of each message, or \"-\" if rqd will make one at delivery. Exits with\n"
+	    "65 if a message is larger than message_max.",
 	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES, push_run, 0 },
 	{ "try", "QUEUE [FILE]", "run a handler once, by hand, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
-	    "daemon would have done, and exits with the handler's status.", OPT(ATTEMPT) | OPT(ID),
+	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
+	    "read the message, with 65 if rqd would not run it.", OPT(ATTEMPT) | OPT(ID),
 	    1, 2, VERB_ANY, try_run, 0 },
-	{ "dead list", "QUEUE", "list dead letters, newest first", NULL,
-	    OPTS_LETTERS | OPTS_LIST, 1, 1, VERB_JSON | VERB_KEEPING, dead_list, 50 },
+	{ "dead list", "[QUEUE]", "list dead letters, newest first",
+	    "Without QUEUE, those of all queues.",
+	    OPTS_LETTERS | OPTS_LIST, 0, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
 	{ "dead show", "QUEUE ID...", "show dead letters with message and error in full",
 	    "ID is a message's id or a letter's number. With --raw: only the messages.",
-	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, dead_show, 0 },
+	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, parts_show, 0 },
 	{ "dead retry", "QUEUE [ID...]", "put dead letters back into the queue",
 	    "They are due at once and begin with attempt 1. Select them by ID, by filters, or\n"
 	    "with --all, which asks first. If you interrupt it, the rest stay dead letters.",
 	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, dead_retry, 0 },
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, parts_change, 0 },
 	{ "dead drop", "QUEUE [ID...]", "delete dead letters",
 	    "Select them by ID, by filters, or with --all.",
 	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, dead_drop, 0 },
+	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
 	{ "dead export", "QUEUE [ID...]", "write dead letters as JSON, one per line",
 	    "Without ID and filters, it writes all of them. A message that is not UTF-8 is\n"
 	    "written in base64, as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_KEEPING, dead_export, 0 },
+	    VERB_KEEPING, parts_show, 0 },
 	{ "dead import", "QUEUE", "restore dead letters that dead export has written",
-	    "Reads standard input, one object per line. It skips letters whose number exists\n"
-	    "already, so you can repeat an interrupted import.", 0, 1, 1,
+	    "Reads standard input, one object per line. It skips a letter that is there already\n"
+	    "with its number. A letter gets a new number if the queue has had later ones: do\n"
+	    "not import such a file twice. Exits with 65 at a line that is no letter.", 0, 1, 1,
 	    VERB_JSON | VERB_KEEPING, dead_import, 0 },
 	{ "dead move", "QUEUE [ID...] TO", "move dead letters into another queue",
 	    "They are due there at once and begin with attempt 1. Select them by ID, by\n"
 	    "filters, or with --all, which asks first.",
 	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 2, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, dead_move, 0 },
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, parts_change, 0 },
 	{ "retry list", "QUEUE", "list retries, the next one first", NULL,
-	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, retry_list, 50 },
+	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
 	{ "retry now", "QUEUE [ID...]", "make retries due now",
 	    "Select them by ID, with --match, or with --all.",
 	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, retry_now, 0 },
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
 	{ "delayed list", "QUEUE", "list messages that a producer delayed",
 	    "They come from push --delay and --at, or from a producer's own ZADD.",
-	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, delayed_list, 50 },
+	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
 	{ "delayed cancel", "QUEUE [ID...]", "delete delayed messages",
 	    "Select them by ID, with --match, or with --all.", OPT(ALL) | OPT(MATCH), 1, -1,
-	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, delayed_cancel, 0 },
+	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
 	{ "delayed now", "QUEUE [ID...]", "make delayed messages due now",
 	    "Select them by ID, with --match, or with --all.",
 	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, delayed_now, 0 },
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
 	{ "bury", "QUEUE [ID...]", "turn retries into dead letters",
 	    "Select them by ID, with --match, or with --all, which asks first.",
-	    OPT(ALL) | OPT(MATCH) | OPT(WHY), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, bury_run, 0 },
-	{ "cancel", "QUEUE ID...", "end messages, wherever they are",
+	    OPT(ALL) | OPT(MATCH) | OPT(BURY_WHY), 1, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, parts_change, 0 },
+	{ "cancel", "QUEUE ID...", "end messages that wait, are delayed, or run",
 	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
-	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It asks nothing. ID is a\n"
-	    "message's id, which means all messages that have it, or a tag.",
+	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It does not ask for\n"
+	    "confirmation. ID is a message's id, which means all messages that have it, or a tag.",
 	    OPT(LETTER) | OPT(SCAN) | OPT(DRY_RUN), 2, -1,
 	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
@@ -163,7 +171,8 @@ const struct verb verb_table[] = {
 	    OPT(WAITING) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
 	    VERB_JSON | VERB_ASKS | VERB_LISTS, purge_run, 0 },
 	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
-	    "Messages in flight are finished. Producers can still push.",
+	    "Messages in flight are finished. Producers can still push. It replaces an earlier\n"
+	    "pause. Exits with 75 if --wait has ended before they were finished.",
 	    OPT(FOR) | OPT(WHY) | OPT(WAIT) | OPT(TIMEOUT), 1, -1,
 	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_run, 0 },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
@@ -174,8 +183,8 @@ const struct verb verb_table[] = {
 	    "Messages in flight are finished. Quiet lasts until --end, a reload or a restart.",
 	    OPT(END), 1, 1, VERB_JSON | VERB_LINES, quiet_run, 0 },
 	{ "forget", "QUEUE", "delete the keys of a queue that is no longer used",
-	    "Refuses while a daemon serves the queue or messages are in it, unless --force is\n"
-	    "given.",
+	    "Refuses, with exit status 75, while a daemon serves the queue or messages are in it,\n"
+	    "unless --force is given.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, forget_run, 0 },
 	{ "schedules run", "SCHEDULE", "push the message of a schedule now",
 	    "The next run of the schedule stays as it is.", 0, 1, 1, VERB_JSON, schedules_push, 0 },
@@ -190,8 +199,8 @@ const struct verb verb_table[] = {
 	    "Scans the names of all keys in Redis, in steps.", OPTS_LIST,
 	    0, 0, VERB_JSON, locks_run, 1000 },
 	{ "unlock", "NAME", "break a lock",
-	    "Without --force, it only prints the holder. If rqctl holds the lock, it ends its\n"
-	    "command when it renews the lock next.",
+	    "Without --force, it only prints the holder, and exits with 75. If rqctl holds the\n"
+	    "lock, it ends its command when it renews the lock next.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
 	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
@@ -200,7 +209,10 @@ const struct verb verb_table[] = {
 	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
-	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, 2,
+	{ "acl", "", "print the command that makes the user of rqd in Redis",
+	    "It gives access to the queues of the configuration: put a password in place of\n"
+	    "PASSWORD, and give the command to redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
+	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, -1,
 	    VERB_LOCAL, help_run, 0 },
 	{ .name = NULL }
 };
@@ -227,8 +239,6 @@ verb_options(const struct verb *v)
 
 	if (v == NULL)
 		return set;
-	if (v->flags & VERB_LOCAL)
-		set = OPT(HELP) | OPT(VERSION);
 	if (v->flags & VERB_JSON)
 		set |= OPT(JSON);
 	if (v->flags & (VERB_ASKS | VERB_ASKS_ALL))
@@ -246,13 +256,13 @@ opt_is_optional(const struct opt_def *o)
 
 /* The verb's own option of that name, or else the first one of that name. */
 static const struct opt_def *
-opt_find(const struct verb *v, const char *name, size_t len)
+opt_find(const struct verb *v, const char *name)
 {
 	const struct opt_def *first = NULL;
 	uint64_t takes = verb_options(v);
 
 	for (size_t i = 0; i < OPT_MAX; i++) {
-		if (strlen(opt_table[i].name) != len || memcmp(opt_table[i].name, name, len) != 0)
+		if (strcmp(opt_table[i].name, name) != 0)
 			continue;
 		if ((takes >> i & 1) != 0)
 			return &opt_table[i];
@@ -262,188 +272,128 @@ opt_find(const struct verb *v, const char *name, size_t len)
 	return first;
 }
 
-static const struct opt_def *
-opt_find_letter(char letter)
-{
-	for (size_t i = 0; i < OPT_MAX; i++)
-		if (opt_table[i].letter == letter)
-			return &opt_table[i];
-	return NULL;
-}
-
-struct reader {
-	struct args	*args;
-	char *const	*argv;		/* what is left of it */
-	const struct verb *guess;	/* NULL: none */
-	size_t		 nset;
-	char		**cause;
-};
-
-/* Names the option that was probably meant. */
+/* Names the option that was probably meant by "--TEXT" or "--TEXT=...". */
 static int
-unknown_option(const char *text, size_t len, char **cause)
+unknown_option(const char *text, char **cause)
 {
 	char name[64];
 	struct nearest near = { name, 3, NULL };
 
-	snprintf(name, sizeof(name), "%.*s", (int)(len < 63 ? len : 63), text);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
 	for (size_t i = 0; i < OPT_MAX; i++)
 		util_nearest(&near, opt_table[i].name);
 	if (near.best == NULL)
-		return util_cause(cause, "there is no option --%s", name);
+		return util_cause(cause, "there is no option --%s: rqctl help VERB lists them",
+		    name);
 	return util_cause(cause, "there is no option --%s; did you mean --%s?", name, near.best);
 }
 
-/* The next word of argv as the value of an option; "" where it may be left out. */
-static int
-next_value(struct reader *p, const struct opt_def *def, const char **ret)
-{
-	usec_t ignored;
+#define LONG	1000	/* getopt_long() returns this and the option's number, or a letter */
 
-	if (opt_is_optional(def) &&
-	    (*p->argv == NULL || units_parse_duration(*p->argv, &ignored) == -1)) {
-		*ret = "";
-		return 0;
-	}
-	if (*p->argv == NULL)
-		return util_cause(p->cause, "--%s needs a value: %s", def->name, def->arg);
-	*ret = *p->argv++;
-	return 0;
+/* The option that getopt_long() has found. */
+static const struct opt_def *
+opt_of(int o)
+{
+	size_t i = o >= LONG ? (size_t)(o - LONG) : 0;
+
+	while (o < LONG && opt_table[i].letter != (char)o && i + 1 < OPT_MAX)
+		i++;
+	return &opt_table[i];
 }
 
-/* Stores an option.  If value is NULL and the option takes one, it is the next word of argv. */
+/* What is wrong with the option that getopt_long() has refused. */
 static int
-take_option(struct reader *p, const struct opt_def *def, const char *value)
+refused(int o, const char *text, char **cause)
 {
-	size_t o = (size_t)(def - opt_table);
+	const struct opt_def *def = opt_of(optopt);
 
-	if (def->arg != NULL && value == NULL && next_value(p, def, &value) == -1)
-		return -1;
-	if (o == OPT_SET)
-		p->args->set[p->nset++] = value;
-	else if (p->args->value[o] != NULL && def->arg != NULL)
-		return util_cause(p->cause, "--%s is given twice", def->name);
-	p->args->value[o] = value == NULL ? "" : value;
-	return 0;
+	if (o == ':')
+		return util_cause(cause, "--%s needs a value: %s", def->name, def->arg);
+	if (optopt >= LONG)
+		return util_cause(cause, "--%s takes no value", def->name);
+	if (optopt != 0)
+		return util_cause(cause, "there is no option -%c: rqctl help VERB lists them",
+		    optopt);
+	return unknown_option(text, cause);
 }
 
-/* --name, --name=value */
+/* Sorts argv into options and words; "-" alone is a word.  Long options have no short forms. */
 static int
-take_long(struct reader *p, const char *text)
+take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, char **cause)
 {
-	size_t len = strcspn(text, "=");
-	const char *value = text[len] == '=' ? text + len + 1 : NULL;
-	const struct opt_def *def = opt_find(p->guess, text, len);
-
-	if (def == NULL)
-		return unknown_option(text, len, p->cause);
-	if (def->arg == NULL && value != NULL)
-		return util_cause(p->cause, "--%s takes no value", def->name);
-	return take_option(p, def, value);
-}
-
-/* -n, -ny, -cFILE, -c FILE */
-static int
-take_letters(struct reader *p, const char *text)
-{
+	struct option longs[OPT_MAX + 1] = { { .name = NULL } };
+	char letters[2 * OPT_MAX + 3] = "-:", *l = letters + 2;
 	const struct opt_def *def;
+	size_t n = 0, nset = 0;
+	const char *text;
+	usec_t ignored;
+	int i, o;
 
-	for (; *text != '\0'; text++) {
-		if ((def = opt_find_letter(*text)) == NULL)
-			return util_cause(p->cause, "there is no option -%c", *text);
-		if (def->arg != NULL)
-			return take_option(p, def, text[1] != '\0' ? text + 1 : NULL);
-		if (take_option(p, def, NULL) == -1)
-			return -1;
+	for (i = 0; i < OPT_MAX; i++) {
+		def = &opt_table[i];
+		if (opt_find(guess, def->name) != def)
+			continue;
+		longs[n++] = (struct option){ def->name, def->arg == NULL ? no_argument :
+			opt_is_optional(def) ? optional_argument : required_argument, NULL,
+			LONG + i };
+		if (def->letter != 0)
+			*l++ = def->letter;
+		if (def->letter != 0 && def->arg != NULL)
+			*l++ = ':';
 	}
+	opterr = optind = 0;
+	while ((o = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		text = argv[optind - 1];
+		a->open = o == ':';
+		if (o == '?' || o == ':')
+			return refused(o, text, cause);
+		if (o == 1) {
+			a->words[a->nwords++] = optarg;
+			continue;
+		}
+		def = opt_of(o);
+		if (optarg != NULL && optarg == text)	/* the word behind the option */
+			text = argv[optind - 2];
+		if (o >= LONG && strcspn(text + 2, "=") != strlen(def->name))
+			return unknown_option(text, cause);
+		if (opt_is_optional(def) && optarg == NULL && optind < argc &&
+		    units_parse_duration(argv[optind], &ignored) == 0)
+			optarg = argv[optind++];
+		if (def == &opt_table[OPT_SET])
+			a->set[nset++] = optarg;
+		else if (a->value[def - opt_table] != NULL && def->arg != NULL)
+			return util_cause(cause, "--%s is given twice", def->name);
+		a->value[def - opt_table] = optarg != NULL ? optarg : "";
+	}
+	for (; optind < argc; optind++)
+		a->words[a->nwords++] = argv[optind];
 	return 0;
 }
 
-/* The first word that names a verb; it tells two options of one name apart. */
-static const struct verb *
-guess_verb(char *const *argv)
-{
-	const struct verb *v = NULL;
-	int words;
-
-	for (; v == NULL && *argv != NULL && strcmp(*argv, "--") != 0; argv++)
-		v = verb_find(argv[0], argv[1], &words);
-	return v;
-}
-
-/* Sorts argv into options and words; "-" alone is a word. */
-static int
-take_all(struct reader *p)
-{
-	struct args *a = p->args;
-	const char *text;
-	int rc = 0;
-
-	p->guess = guess_verb(p->argv);
-	while (rc == 0 && (text = *p->argv) != NULL) {
-		p->argv++;
-		if (strcmp(text, "--") == 0)
-			break;
-		if (text[0] != '-' || text[1] == '\0')
-			a->words[a->nwords++] = text;
-		else
-			rc = text[1] == '-' ? take_long(p, text + 2) : take_letters(p, text + 1);
-	}
-	while (rc == 0 && *p->argv != NULL)
-		a->words[a->nwords++] = *p->argv++;
-	return rc;
-}
-
-/* If the word is a group such as "dead": returns -1 with a cause that lists its verbs. */
-static int
-incomplete_group(const char *group, char **cause)
-{
-	const struct verb *v;
-	char list[256] = "";
-	size_t n = strlen(group), used = 0;
-
-	for (v = verb_table; v->name != NULL; v++) {
-		if (strncmp(v->name, group, n) != 0 || v->name[n] != ' ')
-			continue;
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-		    used > 0 ? ", " : "", v->name + n + 1);
-		if (used >= sizeof(list))
-			break;
-	}
-	if (used == 0)
-		return 0;
-	return util_cause(cause, "%s needs one of: %s%s", group, list,
-	    strcmp(group, "retry") == 0 ? "; for dead letters: rqctl dead retry" : "");
-}
-
-static int
-unknown_verb(const char *word, char **cause)
+int
+verb_unknown(const char *word, char **cause)
 {
 	struct nearest near = { word, 3, NULL };
 	const struct verb *v;
+	struct buf list = BUF_INIT;
+	size_t n = strlen(word);
+	int rc;
 
-	if (incomplete_group(word, cause) == -1)
-		return -1;
-	for (v = verb_table; v->name != NULL; v++)
+	for (v = verb_table; v->name != NULL; v++) {
 		util_nearest(&near, v->name);
-	if (near.best == NULL)
-		return util_cause(cause, "there is no verb \"%.40s\"; rqctl help lists them", word);
-	return util_cause(cause, "there is no verb \"%.40s\"; did you mean %s?", word, near.best);
-}
-
-static int
-find_verb(struct args *a, char **cause)
-{
-	int words = 0;
-
-	if (a->nwords == 0)
-		return 0;
-	a->verb = verb_find(a->words[0], a->words[1], &words);
-	if (a->verb == NULL)
-		return unknown_verb(a->words[0], cause);
-	a->nwords -= words;
-	memmove(a->words, a->words + words, ((size_t)a->nwords + 1) * sizeof(a->words[0]));
-	return 0;
+		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
+			buf_printf(&list, "%s%s", list.len > 0 ? ", " : "", v->name + n + 1);
+	}
+	if (list.len > 0)
+		rc = util_cause(cause, "%s needs one of: %s%s", word, buf_str(&list),
+		    strcmp(word, "retry") == 0 ? "; for dead letters: rqctl dead retry" : "");
+	else if (near.best != NULL)
+		rc = util_cause(cause, "there is no verb \"%.40s\"; did you mean %s?", word,
+		    near.best);
+	else
+		rc = util_cause(cause, "there is no verb \"%.40s\"; rqctl help lists them", word);
+	buf_done(&list);
+	return rc;
 }
 
 /* Refuses options that the verb does not take; corrects a wrong guess between equal names. */
@@ -457,47 +407,56 @@ check_options(struct args *a, char **cause)
 		if ((value = a->value[i]) == NULL)
 			continue;
 		name = opt_table[i].name;
-		own = (size_t)(opt_find(a->verb, name, strlen(name)) - opt_table);
+		own = (size_t)(opt_find(a->verb, name) - opt_table);
 		if ((verb_options(a->verb) >> own & 1) == 0)
-			return util_cause(cause, "%s and --%s do not go together",
-			    a->verb == NULL ? "no verb" : a->verb->name, name);
+			return a->verb == NULL ?
+			    util_cause(cause, "--%s needs a verb: rqctl help lists them", name) :
+			    util_cause(cause, "%s has no option --%s: rqctl help %s lists its "
+			    "options", a->verb->name, name, a->verb->name);
 		a->value[i] = NULL;
 		a->value[own] = value;
 	}
 	return 0;
 }
 
-static int
-check_words(const struct args *a, char **cause)
+int
+args_parse(struct args *a, int argc, char *const *argv, char **cause)
 {
-	const struct verb *v = a->verb;
+	const struct verb *guess = NULL, *v;
+	size_t room = (size_t)argc + 1;
+	char *const *word;
+	int rc, words = 0;
 
+	memset(a, 0, sizeof(*a));
+	a->set = xcalloc(room, sizeof(a->set[0]));
+	a->words = xcalloc(room, sizeof(a->words[0]));
+	/* The first word that names a verb tells two options of one name apart. */
+	for (word = argv + (argc > 0); guess == NULL && *word != NULL && strcmp(*word, "--") != 0;
+	    word++)
+		guess = verb_find(word[0], word[1], &words);
+	if ((rc = take_all(a, guess, argc, argv, cause)) == 0 && a->nwords > 0) {
+		a->verb = verb_find(a->words[0], a->words[1], &words);
+		if (a->verb == NULL) {
+			rc = verb_unknown(a->words[0], cause);
+		} else {
+			a->nwords -= words;
+			memmove(a->words, a->words + words,
+			    ((size_t)a->nwords + 1) * sizeof(a->words[0]));
+		}
+	}
+	if (rc == 0)
+		rc = check_options(a, cause);
+	if (rc == -1 && a->verb == NULL)
+		a->verb = guess;
+	if (rc == -1 || a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
+		return rc;
+	if ((v = a->verb) == NULL)
+		return util_cause(cause, "no verb is given: rqctl help lists them");
 	if (a->nwords >= v->min_args && (v->max_args < 0 || a->nwords <= v->max_args))
 		return 0;
 	return util_cause(cause, "%s: usage: rqctl %s%s%s",
 	    a->nwords < v->min_args ? "an argument is missing" : "too many arguments",
 	    v->name, v->args[0] != '\0' ? " " : "", v->args);
-}
-
-int
-args_parse(struct args *a, int argc, char *const *argv, char **cause)
-{
-	struct reader p = { .args = a, .argv = argv + (argc > 0), .cause = cause };
-	size_t room = (size_t)argc + 1;
-	int rc;
-
-	memset(a, 0, sizeof(*a));
-	a->set = xcalloc(room, sizeof(a->set[0]));
-	a->words = xcalloc(room, sizeof(a->words[0]));
-	if ((rc = take_all(&p)) == 0 && (rc = find_verb(a, cause)) == 0)
-		rc = check_options(a, cause);
-	if (rc == -1 && a->verb == NULL)
-		a->verb = p.guess;
-	if (rc == -1 || a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
-		return rc;
-	if (a->verb == NULL)
-		return util_cause(cause, "no verb is given: rqctl help lists them");
-	return check_words(a, cause);
 }
 
 void

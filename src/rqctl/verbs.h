@@ -23,7 +23,7 @@ enum opt {
 	OPT_WATCH, OPT_INTERVAL,
 	OPT_COUNT, OPT_RAW, OPT_NAMES, OPT_KEYS,
 	OPT_REASON, OPT_SINCE, OPT_UNTIL, OPT_MATCH, OPT_ALL, OPT_RATE,
-	OPT_FOR, OPT_WHY, OPT_WAIT, OPT_TIMEOUT,
+	OPT_FOR, OPT_WHY, OPT_BURY_WHY, OPT_WAIT, OPT_TIMEOUT,
 	OPT_ATTEMPT, OPT_ID,
 	OPT_WAITING, OPT_RETRY, OPT_DELAYED, OPT_DEAD,
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
@@ -79,6 +79,11 @@ struct verb {
 extern const struct verb verb_table[];
 
 const struct verb *verb_find(const char *first, const char *second, int *words);
+/*
+ * -1 with a cause that names the verb which was probably meant, or the verbs of the group that
+ * the word is.
+ */
+int		 verb_unknown(const char *word, char **cause);
 uint64_t	 verb_options(const struct verb *);	/* a set; NULL: those of every verb */
 /* Whether its value, a duration, may be left out. */
 bool	 opt_is_optional(const struct opt_def *);
@@ -90,6 +95,7 @@ struct args {
 	const char		**set;		/* -o, in order, NULL-terminated; owned array */
 	const char		**words;	/* after the verb, NULL-terminated; owned array */
 	int			 nwords;
+	bool			 open;		/* the last option lacks its value */
 };
 
 /*
@@ -100,16 +106,15 @@ int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHE
 void	args_done(struct args *);
 
 /* The functions of the verbs, each in the file of its group. */
-verb_fn	bury_run, check_run, daemons_run, dead_drop, dead_export, dead_import, dead_list, dead_move,
-	dead_retry, dead_show, delayed_cancel, delayed_list, delayed_now, forget_run, help_run,
-	lock_run, locks_run, pause_resume, pause_run, peek_run, ping_run, probe_run, purge_run,
-	push_run, queues_run, quiet_run, retry_list, retry_now, running_run, schedules_push,
-	cancel_run, schedules_run, show_run, status_run, try_run, unlock_run;
+verb_fn	acl_run, cancel_run, check_run, daemons_run, dead_import, forget_run, help_run, lock_run,
+	locks_run, parts_change, parts_list, parts_show, pause_resume, pause_run, peek_run,
+	ping_run, probe_run, purge_run, push_run, queues_run, quiet_run, running_run,
+	schedules_push, schedules_run, show_run, status_run, try_run, unlock_run;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
 /* push: text to ctl.target; NULL: standard input. */
 void	push_text(struct ctl *, const char *text);
-/* The templates of help --completion. */
+/* The scripts of help --completion. */
 extern const char completion_bash[], completion_zsh[];
 /* Calls report() for each schedule that no daemon has run in time, with the tick. */
 struct schedule_config;

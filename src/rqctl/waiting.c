@@ -1,55 +1,85 @@
-/*
- * Reads pages of messages that wait; rqctl peek shows the next ones.  peek.lua returns a page,
- * bounded by count and bytes.
- */
+/* Reads pages of messages; see waiting.h. */
 #include "rqctl/waiting.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "policy/message.h"
-#include "rqctl/listing.h"
-#include "rqctl/picture.h"
 
-#define PAGE_BYTES	1048576LL	/* of messages that one call looks at */
-
-/* -- pages ------------------------------------------------------------------------ */
-
-/* The word that tells peek.lua what the key is. */
-static const char *
-what_of(const struct target *t, enum key key)
+/* A token is INSTANCE.CALL.NUMBER. */
+void
+delivery_instance(const char *token, char ret[DELIVERY_INSTANCE])
 {
-	if (key == KEY_RETRY)
-		return "retry";
-	if (key == KEY_DELAYED)
-		return "delayed";
-	return t->source == SOURCE_IDS ? "ids" : "waiting";
+	const char *end = strrchr(token, '.');
+
+	ret[0] = '\0';
+	while (end != NULL && end > token && *--end != '.')
+		;
+	if (end == NULL || end == token)
+		return;
+	snprintf(ret, DELIVERY_INSTANCE, "%.*s", (int)(end - token), token);
 }
 
-struct redisReply *
-waiting_page(struct ctl *c, const struct target *t, enum key key, const char *from,
-    int64_t offset, long count, long cut)
+void
+delivery_parse(const char *text, struct delivery_info *d)
 {
-	char *const *k = t->keys.name;
-	struct words w = { .n = 0 };
+	const char *bare, *who, *last;
+	char token[256];
 
-	ask_add(&w, "%s", k[key]);
-	if (key == KEY_RETRY)
-		ask_add(&w, "%s %s", k[KEY_CONTEXT], k[KEY_DELIVERY]);
-	ask_add(&w, "%s %lld %lld %lld %lld %s", what_of(t, key), (long long)offset,
-	    (long long)count, PAGE_BYTES, (long long)cut, from);
-	return ask_script_words(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
+	memset(d, 0, sizeof(*d));
+	if (text == NULL || sscanf(text, "%9ld %9ld %255s %lf %zu", &d->attempts, &d->crashes,
+	    token, &d->time, &d->idlen) != 5) {
+		memset(d, 0, sizeof(*d));
+		return;
+	}
+	/* The mark of cancel.lua: "!drop:WHO:TOKEN" or "!dead:WHO:TOKEN".  "WHO:" is optional. */
+	who = strchr(token, ':');
+	last = strrchr(token, ':');
+	d->ours = true;
+	d->cancelled = token[0] == '!' && who != NULL;
+	if (d->cancelled && last > who)
+		snprintf(d->by, sizeof(d->by), "%.*s", (int)(last - who - 1), who + 1);
+	bare = d->cancelled ? last + 1 : token;
+	d->owned = strcmp(bare, "-") != 0;
+	delivery_instance(bare, d->instance);
 }
 
 /* Returned by peek.lua. */
-enum { PEEK_NOW, PEEK_TOTAL, PEEK_FIELDS };
+enum { PEEK_NOW, PEEK_FROM, PEEK_OFFSET, PEEK_MORE, PEEK_FIELDS };
+static const char peek_form[] = {
+	[PEEK_NOW] = FIELD_NUMBER, [PEEK_FROM] = FIELD_STR, [PEEK_OFFSET] = FIELD_INT,
+	[PEEK_MORE] = FIELD_INT, [PEEK_FIELDS] = 0
+};
 /* Returned by peek.lua for each message. */
 enum {
 	PEEKED_SCORE, PEEKED_TAG, PEEKED_DELIVERY, PEEKED_SIZE, PEEKED_PAYLOAD, PEEKED_FIELDS
 };
+
+struct redisReply *
+waiting_page(struct ctl *c, const struct target *t, struct waiting_place *at, long count, long cut)
+{
+	bool tags = at->key == KEY_RETRY || at->key == KEY_BACKUP;
+	bool entries = at->key == KEY_QUEUE && t->source == SOURCE_STREAM;
+	struct words w = ask_format("%s", t->keys.name[at->key]);
+	struct redisReply *page;
+
+	if (tags)
+		ask_add(&w, "%s %s tags", t->keys.name[KEY_CONTEXT], t->keys.name[KEY_DELIVERY]);
+	else
+		ask_add(&w, "%s", entries ? keys_group(&t->keys) : at->key == KEY_DELAYED ?
+		    "delayed" : t->source == SOURCE_IDS ? "ids" : "waiting");
+	ask_add(&w, "%lld %lld %s %lld", (long long)count, (long long)cut, at->from,
+	    (long long)at->passed);
+	page = ask_script_words(c, entries ? "stream_peek" : "peek", tags ? 3 : 1, &w);
+	if ((page = ask_check(c, page, peek_form)) == NULL)
+		return NULL;
+	snprintf(at->from, sizeof(at->from), "%s", reply_str_at(page, PEEK_FROM));
+	at->passed = reply_int_at(page, PEEK_OFFSET);
+	at->end = reply_int_at(page, PEEK_MORE) == 0 || waiting_len(page) == 0;
+	return page;
+}
 
 size_t
 waiting_len(const struct redisReply *page)
@@ -123,143 +153,16 @@ waiting_due_text(double due, double now, char *buf)
 	return buf;
 }
 
-/* -- peek -------------------------------------------------------------------------- */
-
-/*
- * Reads a page of c->target, from `offset` on.  Of a stream it reads the entries after the entry
- * `after`; "": from the first.
- */
-static struct redisReply *
-next_page(struct ctl *c, int64_t offset, const char *after, long count, long cut)
+struct redisReply *
+waiting_entry(struct ctl *c, const char *id)
 {
-	const struct target *t = &c->target;
+	static const char form[] = {
+		[ENTRY_STATE] = FIELD_STR, [ENTRY_MESSAGE] = FIELD_STR,
+		[ENTRY_CONSUMER] = FIELD_STR, [ENTRY_IDLE] = FIELD_INT,
+		[ENTRY_DELIVERIES] = FIELD_INT, [ENTRY_FIELDS] = 0
+	};
+	const struct keys *k = &c->target.keys;
 
-	if (t->source != SOURCE_STREAM)
-		return waiting_page(c, t, KEY_QUEUE, "", offset, count, cut);
-	return ask_script(c, "stream_peek", 1, "%s %s %s %lld %lld %lld",
-	    t->keys.name[KEY_QUEUE], keys_group(&t->keys), after, (long long)count, PAGE_BYTES,
-	    (long long)cut);
-}
-
-/* Adds a cell: when an id of kind "unique" is due. */
-static void
-add_due(struct table *t, double now, const struct waiting *m)
-{
-	double due = waiting_due(m);
-	char text[WAITING_DUE_MAX];
-
-	if (due <= now && due != m->score && m->score < 1e11)
-		table_add(t, "after its run");
-	else
-		table_add(t, "%s", waiting_due_text(due, now, text));
-}
-
-/* now: -1 for kinds whose messages have no time. */
-static void
-add(struct listing *l, double now, const struct waiting *m, const char *id)
-{
-	json_t *o = listing_row(l);
-	struct table *t = &l->table;
-
-	if (o != NULL) {
-		json_set(o, "place:i id:s", l->rows, id[0] != '\0' ? id : NULL);
-		if (now >= 0)
-			json_set(o, "due:f", waiting_due(m));
-		json_set(o, "length:i message:b", m->size, m->data, m->len);
-		return;
-	}
-	table_number(t, l->rows);
-	table_add(t, "%s", id[0] != '\0' ? id : "-");
-	if (now >= 0)
-		add_due(t, now, m);
-	table_number(t, m->size);
-	table_bytes(t, m->data, m->len < WAITING_SHOWN ? m->len : WAITING_SHOWN);
-}
-
-/* How many messages wait; 0 if the list has them all, or after an error. */
-static int64_t
-count_waiting(const struct listing *l)
-{
-	struct depth d;
-	int64_t n;
-
-	if (l->ctl->status != 0 || !listing_is_full(l) || l->array != NULL ||
-	    picture_depths(l->ctl, &l->ctl->target, 1, &d) == -1)
-		return 0;
-	n = d.problem == NULL ? d.waiting : 0;
-	depth_done(&d);
-	return n;
-}
-
-/* Adds a page of a key whose messages begin at row `first`; returns how many it had. */
-static size_t
-add_page(struct listing *l, int64_t first, char *last)
-{
-	const struct target *t = &l->ctl->target;
-	struct redisReply *page = next_page(l->ctl, l->rows - first, last,
-	    listing_room(l, LONG_MAX), l->array != NULL ? -1 : WAITING_CUT);
-	size_t n = waiting_len(page), i;
-	struct waiting m;
-
-	for (i = 0; i < n; i++) {
-		waiting_get(page, i, &m);
-		add(l, t->source == SOURCE_IDS ? waiting_now(page) : -1, &m,
-		    waiting_id(t->kind, &m, last));
-	}
-	blocking_reply_free(page);
-	return n;
-}
-
-static void
-list(struct ctl *c)
-{
-	bool times = c->target.source == SOURCE_IDS;
-	char last[MESSAGE_ID_MAX + 1] = "";
-	struct listing l;
-	int rc = listing_init(&l, c,
-	    times ? ">PLACE|ID|DUE|>BYTES|MESSAGE" : ">PLACE|ID|>BYTES|MESSAGE");
-
-	EACH_KEY(i, &c->target) {
-		int64_t first = l.rows;
-
-		while (rc == 0 && !listing_is_full(&l) && add_page(&l, first, last) > 0)
-			continue;
-	}
-	listing_end(&l, count_waiting(&l), "messages", "no message waits in %s", c->target.name);
-}
-
-/* Writes the next message of the key.  Returns 1; 0 if there is none; -1 after an error. */
-static int
-write_next(struct ctl *c)
-{
-	struct redisReply *page = next_page(c, 0, "", 1, -1);
-	int rc = page == NULL ? -1 : waiting_len(page) > 0;
-	struct waiting m;
-
-	if (rc == 1) {
-		waiting_get(page, 0, &m);
-		fwrite(m.data, 1, m.len, stdout);
-	}
-	blocking_reply_free(page);
-	return rc;
-}
-
-static void
-write_raw(struct ctl *c)
-{
-	int rc = 0;
-
-	EACH_KEY(i, &c->target)
-		rc = rc == 0 ? write_next(c) : rc;
-	if (rc == 0)
-		ctl_error(c, EX_NOTHING, "no message waits in %s", c->target.name);
-}
-
-void
-peek_run(struct ctl *c)
-{
-	if (ctl_given(c, OPT_RAW))
-		write_raw(c);
-	else
-		list(c);
+	return ask_check(c, ask_script(c, "stream_show", 1, "%s %s %s", k->name[KEY_QUEUE],
+	    keys_group(k), id), form);
 }

@@ -1,37 +1,79 @@
-/* Messages that wait in Redis, page by page: in Q, in QDELAYED and in QRETRY. */
+/*
+ * Messages of a queue, page by page: in Q, QDELAYED, QRETRY and QBACKUP; and the fields of
+ * QDELIVERY, "ATTEMPTS CRASHES TOKEN TIME IDLEN" for each tag (see doc/keys.md).
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/delivery.h"
 
 #define WAITING_CUT	65536	/* bytes of a message that a table needs: enough to find its id */
 #define WAITING_SHOWN	200	/* bytes of a message that a table shows */
 
+#define DELIVERY_INSTANCE	128	/* bytes for the name of an instance */
+#define DELIVERY_BY		65	/* bytes for who has cancelled it */
+
+struct delivery_info {
+	bool	 ours;		/* rqd has written the field; else the rest is 0 */
+	long	 attempts;	/* failures so far */
+	long	 crashes;
+	bool	 owned;		/* in flight, or it was when its lease ended */
+	double	 time;		/* Redis seconds of the delivery, or of the push */
+	size_t	 idlen;		/* length of the id in the tag */
+	bool	 cancelled;	/* by rqctl cancel: no handler gets it again ... */
+	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
+	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
+};
+
+/* The daemon of a token; "": it is no token of rqd. */
+void	delivery_instance(const char *token, char ret[DELIVERY_INSTANCE]);
+
+/* Parses a field.  NULL, or text of another form: rqd has not written it. */
+void	delivery_parse(const char *, struct delivery_info *);
+
 /* Borrowed from the page. */
 struct waiting {
 	double		 score;		/* 0 where there is none; see waiting_due() */
-	const char	*tag;		/* KEY_RETRY, ids of kind "unique", of entries; else "" */
+	const char	*tag;		/* of tags, ids of kind "unique" and entries; else "" */
 	size_t		 taglen;
-	struct delivery_info	 delivery;	/* KEY_RETRY only */
+	struct delivery_info	 delivery;	/* of tags only: KEY_RETRY, KEY_BACKUP */
 	int64_t		 size;		/* of the whole message */
 	const char	*data;		/* its beginning */
 	size_t		 len;
 };
 
 /*
- * key is KEY_QUEUE (next first), KEY_DELAYED or KEY_RETRY (by time).  A page may have
- * fewer than count; an empty one is the end, NULL means that an error was reported.
- * from: offset counts from the first with this score; "": from the first.
- * cut: bytes of each message; -1: all.
+ * A place between two pages.  Of a zset it is a score, not an offset from the front: daemons
+ * remove others from there meanwhile.
  */
-struct redisReply *waiting_page(struct ctl *, const struct target *, enum key, const char *from,
-		    int64_t offset, long count, long cut);
+struct waiting_place {
+	enum key	 key;		/* KEY_QUEUE (next first); of the others by time */
+	char		 from[48];	/* a score, or the id of a stream's last entry; "": first */
+	int64_t		 passed;	/* messages from there on that the pages had */
+	bool		 end;		/* no more follow */
+};
+
+/*
+ * Returns the page at this place, and moves the place behind it; NULL after an error was
+ * reported.  A page has WAITING_PAGE messages and 256 KiB at most, so it may have fewer than
+ * count.  cut: bytes of each message; -1: all.
+ */
+#define WAITING_PAGE	250
+struct redisReply *waiting_page(struct ctl *, const struct target *, struct waiting_place *,
+		    long count, long cut);
 size_t	 waiting_len(const struct redisReply *);
 double	 waiting_now(const struct redisReply *);	/* Redis seconds of the page */
 void	 waiting_get(const struct redisReply *, size_t, struct waiting *);
+
+/*
+ * Where an entry of a stream is: state is "" (there is no such entry), "waiting", "pending" or
+ * "done".  NULL after an error was reported.
+ */
+enum { ENTRY_STATE, ENTRY_MESSAGE, ENTRY_CONSUMER, ENTRY_IDLE, ENTRY_DELIVERIES, ENTRY_FIELDS };
+struct redisReply *waiting_entry(struct ctl *, const char *id);
 
 /* When a message of QDELAYED or kind "unique" is due, in seconds, whatever unit its score has. */
 double	 waiting_due(const struct waiting *);

@@ -4,18 +4,31 @@
  *	start --> RUNNING <--SIGUSR2, rqctl, reload--> QUIET
  *	             | SIGTERM, --until-empty            |
  *	             v                                   |
- *	          drain (drain.c) <----------------------'
- *	             | over
+ *	          FINISHING <----------------------------'
+ *	             |       consumers take nothing new; handlers finish, for drain_timeout
+ *	             | drain_timeout has passed, or a second SIGTERM
  *	             v
- *	          the heartbeat is taken out of Redis --> stop
+ *	          ENDING     handlers get SIGTERM, after kill_grace SIGKILL; then results reach
+ *	             |       Redis, within 1.5 s (GIVE_UP); another SIGTERM: SIGKILL now
+ *	             v
+ *	          OVER       the heartbeat is taken out of Redis --> stop
  *
- * A reload (reload.c) ends QUIET.
+ * FINISHING and ENDING lead to OVER as soon as all consumers are closed.
+ *
+ * A reload reads the configuration again, and ends QUIET.  If it has errors they are logged, and
+ * the old one stays.  reload_plan.c compares the two.
+ *
+ * rqctl sends hints to one daemon, on the channel rqd:control:INSTANCE: "quiet", "end_quiet",
+ * "probe KEY", "renew KEY", "beat".  Nothing depends on their arrival, and unknown ones are
+ * ignored.  They come over a connection of their own, so that nothing else fails if the server
+ * forbids the channel.
  */
 #include "service/daemon.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -23,100 +36,175 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/util.h"
 #include "config/launch_config.h"
+#include "engine/consumer.h"
 #include "engine/dispatcher.h"
 #include "engine/schedule.h"
-#include "handler/guardian.h"
 #include "handler/handler.h"
-#include "handler/launcher.h"
+#include "handler/spawner.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 #include "loop/notify.h"
+#include "loop/proc.h"
 #include "loop/timer.h"
+#include "queue/keys.h"
 #include "queue/slot_route.h"
 #include "redis/nodes.h"
 #include "redis/reply.h"
 #include "redis/sentinel.h"
-#include "service/consumers.h"
-#include "service/control.h"
-#include "service/drain.h"
 #include "service/heartbeat.h"
 #include "service/redis_log.h"
-#include "service/reload.h"
-#include "service/settings.h"
-#include "service/systemd.h"
+#include "service/reload_plan.h"
 #include "status/pages.h"
 
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
+#define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
+#define HINT_MAX	4096		/* bytes */
+#define EXTEND_BY	(15 * SEC)	/* more time, asked for every third of it */
+#define RENEW_MAX	(10 * SEC)	/* owners renew as often, or every third of the lease */
+#define RENEW_SLACK	(500 * MSEC)	/* for a renewal to arrive */
+#define REPLY_SHARE	((size_t)64 * 1024 * 1024)
+#define RELOAD_ERROR_MAX	400	/* bytes */
+#define LAST_KILLS	50
+#define LAST_PAUSE	(2 * MSEC)
+
+/* How the daemon finishes before it exits. */
+enum drain { DRAIN_NONE, DRAIN_FINISHING, DRAIN_ENDING, DRAIN_OVER };
 
 struct rqd {
 	const struct daemon_options	*options;
 	struct config	*boot;	/* reference; the first: redis and name are its */
+	struct config	*config;	/* reference; in force */
+	unsigned	 reloads;	/* 1: one is under way; 2: another follows it */
+	/* The first of the last reload, "FILE:LINE: ...", in visible UTF-8; "": it had none. */
+	char	 reload_error[RELOAD_ERROR_MAX + 1];
 	char	*instance;
 
 	struct loop	*loop;
-	struct guardian	*guardian;	/* NULL: the launcher has one */
-	struct launcher	*launcher;	/* borrowed; NULL: not privileged */
-	struct systemd	*systemd;
 	struct redis_options	 redis;	/* boot's, and the Sentinels */
 	struct nodes	*nodes;
 	struct routes	*routes;
-	struct control	*control;
+	struct conn	*control;	/* subscribes to hints */
+	bool	 control_forbidden;	/* Redis has said so, and so has the log */
 	struct dispatcher	*dispatcher;
 	struct queue_env	 queue_env;
 	struct handler_env	 handler_env;
-	struct consumers	*consumers;
+	struct consumer_env	 consumer_env;
+	/*
+	 * One for each queue that is served, until it is CLOSED.  While a reload drains a queue,
+	 * there is one more for the queue that replaces it.
+	 */
+	struct consumer	**consumers;
+	size_t	 nconsumers;
+	bool	 quiet;		/* consumers that are added are, too */
 	struct schedules	*schedules;
 	struct heartbeat	 heartbeat;
 	struct pages	*pages;
 	struct buf	 redis_error;	/* of the last view */
 	bool	 ready;			/* was logged */
-	struct reload	*reload;
-	struct drain	*drain;
 
+	enum drain	 drain;
+	struct timer	 deadline;	/* when FINISHING or ENDING is over */
+	char	 told[160];	/* the last line to systemd */
+	struct timer	 watchdog;
+	struct timer	 extend;	/* set: the daemon stops, and asks systemd for more time */
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
 	struct timer	 news;	/* set: a heartbeat out of turn */
 };
+
+/* -- consumers --------------------------------------------------------------- */
+
+static void
+daemon_add_consumer(struct rqd *d, const struct queue_config *cfg)
+{
+	struct consumer *c = consumer_new(&d->consumer_env, d->config, cfg, queue_ops_of(cfg));
+
+	*APPEND(d->consumers, d->nconsumers) = c;
+	if (d->quiet)
+		consumer_set_quiet(c, true);
+}
+
+/* The consumer with exactly this configuration, or NULL. */
+static struct consumer *
+daemon_find_consumer(const struct rqd *d, const struct queue_config *cfg)
+{
+	for (size_t i = 0; i < d->nconsumers; i++) {
+		if (consumer_config(d->consumers[i]) == cfg)
+			return d->consumers[i];
+	}
+	return NULL;
+}
+
+static unsigned
+daemon_in_flight(const struct rqd *d)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < d->nconsumers; i++)
+		n += consumer_in_flight(d->consumers[i]);
+	return n;
+}
 
 /* -- the state, as systemd and HTTP show it ---------------------------------- */
 
 static const char *
 daemon_state(const struct rqd *d)
 {
-	const char *draining = drain_state_name(d->drain);
-
-	if (draining != NULL)
-		return draining;
-	return consumers_are_quiet(d->consumers) ? "quiet" : "running";
+	switch (d->drain) {
+	case DRAIN_NONE:
+		break;
+	case DRAIN_FINISHING:
+	case DRAIN_ENDING:
+		return "draining";
+	case DRAIN_OVER:
+		return "stopped";
+	}
+	return d->quiet ? "quiet" : "running";
 }
 
-static unsigned
-daemon_blocked(const struct rqd *d)
+/* Tells systemd the line of "systemctl status", if it has changed. */
+static void
+daemon_update(struct rqd *d)
 {
+	char line[sizeof(d->told)];
 	unsigned blocked = 0;
 	enum consumer_block b;
-	struct consumer *c;
 
-	for (size_t i = 0; (c = consumers_at(d->consumers, i)) != NULL; i++) {
-		b = consumer_block(c);
+	for (size_t i = 0; i < d->nconsumers; i++) {
+		b = consumer_block(d->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED || b == BLOCK_REFUSED;
 	}
-	return blocked;
+	snprintf(line, sizeof(line),
+	    "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
+	    daemon_state(d), nodes_are_ready(d->nodes) ? "up" :
+	    nodes_is_one_ready(d->nodes) ? "up in part" : "down", d->nconsumers, blocked,
+	    daemon_in_flight(d));
+	if (strcmp(line, d->told) == 0)
+		return;
+	memcpy(d->told, line, sizeof(line));
+	notify("STATUS=%s", line);
 }
 
 static void
-daemon_line(char *line, size_t size, void *arg)
+daemon_watchdog(void *arg)
 {
-	const struct rqd *d = arg;
-	size_t n;
+	struct rqd *d = arg;
 
-	(void)consumers_all(d->consumers, &n);
-	snprintf(line, size, "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
-	    daemon_state(d), nodes_are_ready(d->nodes) ? "up" :
-	    nodes_is_one_ready(d->nodes) ? "up in part" : "down", n, daemon_blocked(d),
-	    consumers_in_flight(d->consumers));
+	notify("WATCHDOG=1");
+	timer_set(&d->watchdog, notify_watchdog_interval());
+}
+
+static void
+daemon_extend(void *arg)
+{
+	struct rqd *d = arg;
+
+	notify("EXTEND_TIMEOUT_USEC=%lld", (long long)EXTEND_BY);
+	timer_set(&d->extend, EXTEND_BY / 3);
+	daemon_update(d);
 }
 
 /* Fills the snapshot that the HTTP listener shows. */
@@ -128,14 +216,14 @@ daemon_look(struct view *v, void *arg)
 	buf_clear(&d->redis_error);
 	nodes_causes(d->nodes, &d->redis_error);
 	*v = (struct view){
-		.config = reload_config(d->reload), .instance = d->instance,
+		.config = d->config, .instance = d->instance,
 		.state = daemon_state(d), .started = d->heartbeat.started,
-		.reload_error = reload_error(d->reload),
+		.reload_error = d->reload_error,
 		.beat_refused = heartbeat_refused(&d->heartbeat),
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
+		.consumers = d->consumers, .nconsumers = d->nconsumers,
 	};
-	v->consumers = consumers_all(d->consumers, &v->nconsumers);
 }
 
 /* -- Redis ------------------------------------------------------------------ */
@@ -143,11 +231,8 @@ daemon_look(struct view *v, void *arg)
 static void
 daemon_beat(struct rqd *d)
 {
-	size_t n;
-	struct consumer *const *all = consumers_all(d->consumers, &n);
-
-	d->heartbeat.reload_error = reload_error(d->reload);
-	heartbeat_send(&d->heartbeat, d->nodes, reload_config(d->reload), all, n);
+	d->heartbeat.reload_error = d->reload_error;
+	heartbeat_send(&d->heartbeat, d->nodes, d->config, d->consumers, d->nconsumers);
 }
 
 /* Each node has a log of its own. */
@@ -169,7 +254,7 @@ daemon_node_up(struct node *node, const struct conn_server *info, void *arg)
 	redis_log_up(daemon_log_of(d, node), info);
 	routes_node_up(d->routes, node, info);
 	watch_conn_up(node->watch);
-	control_conn_up(d->control);
+	conn_start(d->control);
 	schedules_conn_up(d->schedules);
 	daemon_beat(d);
 	redis_log_server(info);
@@ -177,7 +262,7 @@ daemon_node_up(struct node *node, const struct conn_server *info, void *arg)
 		d->ready = true;
 		log_event(LOG_LV_INFO, "ready", NULL, LF_STR("server", info->address));
 	}
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 static void
@@ -190,7 +275,7 @@ daemon_node_down(struct node *node, const char *cause, void *arg)
 	if (!nodes_is_cluster(d->nodes))
 		schedules_conn_down(d->schedules);
 	routes_node_down(d->routes, node);
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 static void
@@ -212,11 +297,11 @@ daemon_slots_changed(unsigned masters, void *arg)
 	routes_changed(d->routes);
 	schedules_conn_up(d->schedules);
 	daemon_beat(d);
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 static void
-daemon_redirected(struct node *node, unsigned slot, bool later, void *arg)
+daemon_redirected(struct node *node, const char *error UNUSED, unsigned slot, bool later, void *arg)
 {
 	struct rqd *d = arg;
 
@@ -244,11 +329,12 @@ daemon_pulse(void *arg)
 		sentinel_probe(d->redis.sentinel);
 	nodes_probe(d->nodes);
 	if (nodes_is_one_ready(d->nodes)) {
-		control_probe(d->control);
-		consumers_tick(d->consumers);
+		conn_probe(d->control);
+		for (size_t i = 0; i < d->nconsumers; i++)
+			consumer_tick(d->consumers[i]);
 		daemon_beat(d);
 	}
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 static void
@@ -258,7 +344,7 @@ daemon_news(void *arg)
 
 	if (nodes_is_one_ready(d->nodes))
 		daemon_beat(d);
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 /*
@@ -276,33 +362,31 @@ daemon_news_soon(void *arg)
 
 /* -- quiet and drain -------------------------------------------------------- */
 
-static bool
-daemon_is_draining(const struct rqd *d)
-{
-	return drain_state_name(d->drain) != NULL;
-}
-
 static void
 daemon_quiet(bool quiet, void *arg)
 {
 	struct rqd *d = arg;
 
-	if (daemon_is_draining(d) || consumers_are_quiet(d->consumers) == quiet)
+	if (d->drain != DRAIN_NONE || d->quiet == quiet)
 		return;
 	log_event(LOG_LV_INFO, quiet ? "quiet" : "quiet_ended", NULL,
-	    LF_INT("running", consumers_in_flight(d->consumers)));
-	consumers_set_quiet(d->consumers, quiet);
-	systemd_update(d->systemd);
+	    LF_INT("running", daemon_in_flight(d)));
+	d->quiet = quiet;
+	for (size_t i = 0; i < d->nconsumers; i++)
+		consumer_set_quiet(d->consumers[i], quiet);
+	daemon_update(d);
 	daemon_news_soon(d);
 }
 
+/* The only place that changes the state of the drain.  within: until its deadline. */
 static void
-daemon_drain(struct rqd *d)
+daemon_set_drain(struct rqd *d, enum drain drain, usec_t within)
 {
-	reload_stop(d->reload);
-	schedules_stop(d->schedules);
-	drain_begin(d->drain, reload_config(d->reload)->drain_timeout);
-	systemd_stopping(d->systemd);
+	d->drain = drain;
+	if (drain == DRAIN_OVER)
+		timer_stop(&d->deadline);
+	else
+		timer_set(&d->deadline, within);
 }
 
 static void
@@ -313,13 +397,15 @@ daemon_nodes_closed(void *arg)
 	loop_stop(d->loop);
 }
 
-/* Nothing is in flight: removes the heartbeat from Redis, and stops. */
+/*
+ * Nothing is in flight: removes the heartbeat from Redis, and stops.  all_closed: all consumers
+ * are closed; false: the daemon has stopped waiting for that.
+ */
 static void
-daemon_drained(bool all_closed, void *arg)
+daemon_drained(struct rqd *d, bool all_closed)
 {
-	struct rqd *d = arg;
-
-	systemd_update(d->systemd);
+	daemon_set_drain(d, DRAIN_OVER, 0);
+	daemon_update(d);
 	if (!all_closed) {
 		loop_stop(d->loop);
 		return;
@@ -330,12 +416,85 @@ daemon_drained(bool all_closed, void *arg)
 }
 
 static void
+daemon_drain(struct rqd *d)
+{
+	usec_t timeout = d->config->drain_timeout;
+
+	schedules_stop(d->schedules);
+	log_event(LOG_LV_INFO, "draining", NULL,
+	    LF_INT("running", daemon_in_flight(d)), LF_USEC("timeout", timeout));
+	daemon_set_drain(d, DRAIN_FINISHING, timeout);
+	for (size_t i = 0; i < d->nconsumers; i++)
+		consumer_drain(d->consumers[i]);
+	daemon_update(d);
+	notify("STOPPING=1");
+	daemon_extend(d);
+	if (d->nconsumers == 0)
+		daemon_drained(d, true);
+}
+
+/* Ends the handlers that still run; their messages are returned.  Again: by SIGKILL. */
+static void
+daemon_end_handlers(struct rqd *d)
+{
+	bool again = d->drain == DRAIN_ENDING;
+	usec_t grace = 0;
+	struct consumer *c;
+
+	for (size_t i = 0; i < d->nconsumers; i++) {
+		c = d->consumers[i];
+		consumer_stop_handlers(c, again);
+		if (consumer_config(c)->kill_grace > grace)
+			grace = consumer_config(c)->kill_grace;
+	}
+	if (!again)
+		daemon_set_drain(d, DRAIN_ENDING, grace + GIVE_UP);
+}
+
+/* The deadline of a state has passed.  Idle processes that are left are killed at the exit. */
+static void
+daemon_deadline(void *arg)
+{
+	struct rqd *d = arg;
+	bool confirmed = true;
+	unsigned runs = 0;
+
+	for (size_t i = 0; i < d->nconsumers; i++) {
+		confirmed = confirmed && consumer_is_confirmed(d->consumers[i]);
+		runs += consumer_runs(d->consumers[i]);
+	}
+	if (d->drain == DRAIN_FINISHING && runs > 0) {
+		daemon_end_handlers(d);
+		return;
+	}
+	if (d->drain == DRAIN_FINISHING && !confirmed) {
+		daemon_set_drain(d, DRAIN_ENDING, GIVE_UP);
+		return;
+	}
+	if (!confirmed)
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("warning", "gave up waiting for Redis: "
+		    "messages whose results are not confirmed run again when their leases end"));
+	daemon_drained(d, false);
+}
+
+static void
 daemon_consumer_closed(struct consumer *c, void *arg)
 {
 	struct rqd *d = arg;
+	size_t i = 0;
 
-	consumers_remove(d->consumers, c);
-	drain_consumer_closed(d->drain);
+	while (d->consumers[i] != c)
+		i++;
+	/*
+	 * Keep the order: of two with one name, after a change of the key, the newer
+	 * must be last.
+	 */
+	memmove(&d->consumers[i], &d->consumers[i + 1],
+	    (--d->nconsumers - i) * sizeof(struct consumer *));
+	consumer_free(c);
+	if (d->nconsumers == 0 && (d->drain == DRAIN_FINISHING || d->drain == DRAIN_ENDING))
+		daemon_drained(d, true);
 }
 
 /* --until-empty: every queue has found nothing and has nothing in flight. */
@@ -344,59 +503,241 @@ daemon_consumer_idle(void *arg)
 {
 	struct rqd *d = arg;
 
-	if (d->options->until_empty && !daemon_is_draining(d) &&
-	    !consumers_are_quiet(d->consumers) && consumers_are_idle(d->consumers))
-		daemon_drain(d);
+	if (!d->options->until_empty || d->drain != DRAIN_NONE || d->quiet)
+		return;
+	for (size_t i = 0; i < d->nconsumers; i++)
+		if (!consumer_is_idle(d->consumers[i]))
+			return;
+	daemon_drain(d);
 }
 
-/* -- requests: of rqctl, by signals, after a reload ---------------------------- */
+/* -- requests of rqctl ----------------------------------------------------------- */
 
 static void
-daemon_hint(const char *key, void (*fn)(struct consumer *), void *arg)
+daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
+    const struct redisReply *payload, void *arg)
 {
 	struct rqd *d = arg;
+	size_t len = 0;
+	const char *text = reply_str(payload, &len), *key;
+	bool probe;
 
-	consumers_with_key(d->consumers, key, fn);
-}
-
-static void
-daemon_reloaded(bool ok, void *arg)
-{
-	struct rqd *d = arg;
-
-	if (ok)
+	if (text == NULL || len > HINT_MAX || memchr(text, '\0', len) != NULL)
+		return;
+	if (strcmp(text, "quiet") == 0)
+		daemon_quiet(true, d);
+	else if (strcmp(text, "end_quiet") == 0)
 		daemon_quiet(false, d);
-	notify("READY=1");
-	daemon_news_soon(d);
-	systemd_update(d->systemd);
+	else if (strcmp(text, "beat") == 0)
+		daemon_news_soon(d);
+	probe = strncmp(text, "probe ", 6) == 0;
+	if (!probe && strncmp(text, "renew ", 6) != 0)
+		return;
+	/* There are two with this key while a reload drains one of them. */
+	key = text + 6;
+	for (size_t i = 0; i < d->nconsumers; i++) {
+		if (!config_has_key(consumer_config(d->consumers[i]), key))
+			continue;
+		if (probe)
+			consumer_probe_now(d->consumers[i]);
+		else	/* after a cancel: the renewal tells which message was cancelled */
+			consumer_renew(d->consumers[i]);
+	}
 }
 
 static void
-daemon_terminate(struct rqd *d)
+daemon_control_up(const struct conn_server *server UNUSED, void *arg)
 {
-	if (!daemon_is_draining(d)) {
-		daemon_drain(d);
+	struct rqd *d = arg;
+
+	d->control_forbidden = false;
+}
+
+/* Nothing to do: the sender of a hint sees that no daemon received it. */
+static void
+daemon_control_down(const char *cause, void *arg)
+{
+	struct rqd *d = arg;
+
+	if (d->control_forbidden || strstr(cause, "NOPERM") == NULL)
+		return;
+	d->control_forbidden = true;
+	log_event(LOG_LV_WARN, "warning", NULL, LF_STR("error", cause),
+	    LF_STR("warning", "rqctl cannot reach this daemon: it may not subscribe to its "
+	    "control channel"));
+}
+
+/* -- the configuration in force ------------------------------------------------ */
+
+static void	daemon_reload(struct rqd *);
+
+/* A target that cannot be opened is logged, and the log stays where it is. */
+static void
+daemon_log(const struct rqd *d)
+{
+	const struct log_config *config = &d->config->log;
+	char *cause = NULL;
+
+	log_set_format(config->format);
+	log_set_level(d->options->debug ? LOG_LV_DEBUG : config->level);
+	if (log_open(config->target, &cause) == -1) {
+		log_event(LOG_LV_ERROR, "warning", NULL,
+		    LF_STR("target", config->target), LF_STR("error", cause),
+		    LF_STR("warning", "rqd keeps the old log target"));
+		free(cause);
+	}
+}
+
+/*
+ * Limits of connections to Redis.
+ *
+ * The largest reply: the largest message, and a call's bytes of others.
+ *
+ * The longest backoff: a third of the shortest lease.  After an outage other daemons wait for
+ * two renewal intervals before they take expired leases.  This daemon must have reconnected
+ * and renewed by then.
+ *
+ * The longest silence is how long Redis may have answered no daemon without harm.  A lease
+ * that was renewed a third of it before holds for two thirds more, less the time of the next
+ * renewal.
+ */
+static void
+daemon_limits(struct rqd *d)
+{
+	const struct config *config = d->config;
+	uint64_t message = 0;
+	usec_t third = HOUR, interval;
+
+	for (size_t i = 0; i < config->nqueues; i++) {
+		if (config->queues[i]->message_max > message)
+			message = config->queues[i]->message_max;
+		if (config->queues[i]->lease / 3 < third)
+			third = config->queues[i]->lease / 3;
+	}
+	interval = third < RENEW_MAX ? third : RENEW_MAX;
+	nodes_set_limits(d->nodes, &(struct conn_limits){
+	    .reply_max = REPLY_SHARE + (size_t)message, .backoff_max = third,
+	    .silence_max = 2 * interval - RENEW_SLACK });
+}
+
+/*
+ * Puts the new configuration into force.  Objects that still use the old one hold
+ * references.
+ */
+static void
+daemon_apply(struct rqd *d, struct config *new)
+{
+	struct config *old = d->config;
+	const struct reload_step *step;
+	struct reload_plan plan;
+	struct consumer *c;
+
+	reload_plan(&plan, old, new);
+	d->config = new;
+	spawner_hold(d->options->spawner, new);
+	if (plan.log)
+		daemon_log(d);
+	if (plan.http)
+		pages_listen(d->pages, new->http.listen);
+	for (size_t i = 0; plan.restart[i] != NULL; i++)
+		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan.restart[i]),
+		    LF_STR("warning", "changed, but needs a restart"));
+	dispatcher_set_slots(d->dispatcher, (unsigned)new->max_handlers);
+	daemon_limits(d);
+	for (size_t i = 0; i < plan.nsteps; i++) {
+		step = &plan.steps[i];
+		if (step->op == RELOAD_ADD)
+			daemon_add_consumer(d, step->to);
+		else if ((c = daemon_find_consumer(d, step->from)) == NULL)
+			continue;
+		else if (step->op == RELOAD_REMOVE)
+			consumer_drain(c);
+		else
+			consumer_reconfigure(c, new, step->to, step->op == RELOAD_KEEP);
+	}
+	schedules_reconfigure(d->schedules, new);
+	reload_plan_done(&plan);
+	spawner_drop(d->options->spawner, old);
+	config_unref(old);
+}
+
+/* The spawner has read the configuration.  Ends the reload, unless a shutdown has begun. */
+static void
+daemon_loaded(const struct spawner_loaded *loaded, void *arg)
+{
+	struct rqd *d = arg;
+	struct config_report report = { 0 };
+	/* NULL: it has errors. */
+	struct config *new = launch_config_take(d->options->source, loaded, &report);
+	bool again = d->reloads == 2;
+	char *text;
+
+	if (d->drain != DRAIN_NONE) {
+		config_unref(new);	/* the spawner ends soon, too */
+		config_report_done(&report);
 		return;
 	}
-	drain_hasten(d->drain);
-	systemd_update(d->systemd);
+	d->reloads = 0;
+	/* Keeps the first error; the log has all. */
+	launch_config_log(&report);
+	d->reload_error[0] = '\0';
+	if (report.errors.n > 0) {
+		text = report.errors.n == 1 ? xstrdup(report.errors.v[0]) :
+		    xasprintf("%zu errors, the first: %s", report.errors.n, report.errors.v[0]);
+		utf8_copy_visible(d->reload_error, RELOAD_ERROR_MAX, text, strlen(text));
+		free(text);
+	}
+	config_report_done(&report);
+	if (new != NULL) {
+		daemon_apply(d, new);
+		log_event(LOG_LV_INFO, "reloaded", NULL,
+		    LF_INT("queues", (int64_t)new->nqueues), LF_STR("config", new->hash));
+		daemon_quiet(false, d);
+	}
+	notify("READY=1");
+	daemon_news_soon(d);
+	daemon_update(d);
+	if (again)
+		daemon_reload(d);
 }
+
+/* If one is under way, another follows it. */
+static void
+daemon_reload(struct rqd *d)
+{
+	if (d->drain != DRAIN_NONE || d->reloads == 2 || d->reloads++ > 0)
+		return;
+	notify_reloading();
+	spawner_load(d->options->spawner, daemon_loaded, d);
+}
+
+/* -- signals ---------------------------------------------------------------- */
 
 static void
 daemon_signal(int signo, void *arg)
 {
 	struct rqd *d = arg;
+	char *cause = NULL;
 
 	switch (signo) {
 	case SIGTERM:
 	case SIGINT:
-		daemon_terminate(d);
+		if (d->drain == DRAIN_NONE) {
+			daemon_drain(d);
+			break;
+		}
+		if (d->drain != DRAIN_OVER)
+			daemon_end_handlers(d);
+		daemon_update(d);
 		break;
 	case SIGHUP:
-		reload_begin(d->reload);
+		daemon_reload(d);
 		break;
 	case SIGUSR1:
-		settings_log_reopen();
+		if (log_reopen(&cause) == -1)
+			log_event(LOG_LV_ERROR, "warning", NULL, LF_STR("error", cause),
+			    LF_STR("warning", "the log file could not be reopened"));
+		free(cause);
 		break;
 	case SIGUSR2:
 		daemon_quiet(true, d);
@@ -406,28 +747,22 @@ daemon_signal(int signo, void *arg)
 	}
 }
 
-static void
-daemon_watch_signals(struct rqd *d)
-{
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
-
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		loop_signal(d->loop, signals[i], daemon_signal, d);
-}
-
 /* -- start ------------------------------------------------------------------ */
 
-/* The guardian kills all handlers if rqd dies; a launcher has one of its own. */
+/*
+ * The spawner has ended, and the kernel ends the handlers: so does the daemon, to be started
+ * again.  What the handlers have started comes to this process; it is killed where that is
+ * possible, that is, unless another user's.
+ */
 static void
-daemon_start_guardian(struct rqd *d)
+daemon_lost_spawner(void *arg UNUSED)
 {
-	d->launcher = d->options->launcher;
-	if (d->launcher == NULL) {
-		d->guardian = guardian_start(d->loop);
-		return;
-	}
-	launcher_attach(d->launcher, d->loop, launch_config_lost, NULL);
-	launcher_hold(d->launcher, d->boot->generation);
+	log_event(LOG_LV_ERROR, "stopped", NULL,
+	    LF_STR("error", "the spawner died: rqd cannot start handlers without it"));
+	for (int i = 0; i < LAST_KILLS && proc_kill_below(SIGKILL) > 0; i++)
+		(void)usleep((useconds_t)LAST_PAUSE);
+	log_close();
+	exit(EX_OSERR);
 }
 
 static void
@@ -436,28 +771,34 @@ daemon_start_redis(struct rqd *d)
 	static const struct nodes_events events = {
 		.up = daemon_node_up, .down = daemon_node_down, .watch = redis_log_watch,
 		.gone = daemon_node_gone, .changed = daemon_slots_changed,
-		.redirected = daemon_redirected, .no_table = daemon_no_table,
-		.slots_refused = redis_log_slots
+		.redirected = daemon_redirected, .no_table = daemon_no_table
 	};
-	static const struct control_events control = {
-		daemon_quiet, daemon_hint, daemon_news_soon
+	static const struct conn_events control = {
+		.up = daemon_control_up, .down = daemon_control_down
 	};
-	static const struct sentinel_events sentinel = { redis_log_sentinel };
 	const struct redis_options *options = &d->redis;
+	char *name = xasprintf("%s-control", d->instance);
+	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, d->instance);
 
 	d->redis = d->boot->redis;
 	if (d->redis.sentinels[0] != NULL)
-		d->redis.sentinel = sentinel_new(d->loop, options, d->instance, &sentinel, d);
+		d->redis.sentinel = sentinel_new(d->loop, options, d->instance,
+		    redis_log_sentinel);
 	d->nodes = nodes_new(d->loop, options, d->instance, &events, d);
-	settings_limits(d->boot, d->nodes);
-	d->control = control_new(d->loop, nodes_any(d->nodes), d->instance, &control, d);
+	daemon_limits(d);
+	d->control = conn_new(d->loop, nodes_any(d->nodes), name, CONN_SUBSCRIBER, &control, d);
+	conn_set_limits(d->control, &(struct conn_limits){ .reply_max = (size_t)16 * HINT_MAX });
+	conn_subscribe(d->control, false, channel, daemon_hint, d);
+	free(channel);
+	free(name);
 }
 
 static void
-daemon_fill_envs(struct rqd *d)
+daemon_start_queues(struct rqd *d)
 {
-	const struct config *config = d->boot;
+	struct config *config = d->boot;
 
+	d->dispatcher = dispatcher_new(d->loop, (unsigned)config->max_handlers);
 	d->heartbeat = (struct heartbeat){ .instance = d->instance, .started = clock_wall() };
 	d->queue_env = (struct queue_env){
 		.loop = d->loop, .redis = nodes_any(d->nodes), .fleet = &d->heartbeat.fleet,
@@ -468,75 +809,52 @@ daemon_fill_envs(struct rqd *d)
 		d->queue_env.routes = d->routes;
 	else
 		d->queue_env.conn = nodes_conn(d->nodes, "");
-	d->handler_env = handler_env_of(config);
-	d->handler_env.loop = d->loop;
-	d->handler_env.guardian = d->guardian;
-	d->handler_env.launcher = d->launcher;
-}
-
-static void
-daemon_start_queues(struct rqd *d)
-{
-	struct config *config = d->boot;
-	struct consumer_env env = {
-		.loop = d->loop, .handler = &d->handler_env, .closed = daemon_consumer_closed,
+	d->handler_env = (struct handler_env){ .loop = d->loop, .spawner = d->options->spawner };
+	d->consumer_env = (struct consumer_env){
+		.loop = d->loop, .dispatcher = d->dispatcher, .routes = d->routes,
+		.handler = &d->handler_env, .closed = daemon_consumer_closed,
 		.idle = daemon_consumer_idle, .blocked = daemon_news_soon, .arg = d,
 	};
-
-	d->dispatcher = dispatcher_new(d->loop, (unsigned)config->max_handlers);
-	daemon_fill_envs(d);
-	env.dispatcher = d->dispatcher;
-	d->consumers = consumers_new(&env, d->routes);
 	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config_consumes(config->queues[i]))
-			consumers_add(d->consumers, config, config->queues[i]);
+			daemon_add_consumer(d, config->queues[i]);
 	}
 	d->schedules = schedules_new(&d->queue_env, config);
-	d->drain = drain_new(d->loop, d->consumers, daemon_drained, d);
-}
-
-static void
-daemon_start_reload(struct rqd *d)
-{
-	const struct reload_env env = {
-		.loop = d->loop, .source = d->options->source, .debug = d->options->debug,
-		.launcher = d->launcher, .nodes = d->nodes, .pages = d->pages,
-		.dispatcher = d->dispatcher, .consumers = d->consumers,
-		.schedules = d->schedules, .ended = daemon_reloaded, .arg = d,
-	};
-
-	d->reload = reload_new(&env, d->boot);
-}
-
-/* Starts the timers with a random phase, so that a fleet does not beat together. */
-static void
-daemon_start_timers(struct rqd *d)
-{
-	timer_init(&d->pulse, d->loop, daemon_pulse, d);
-	timer_init(&d->news, d->loop, daemon_news, d);
-	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 }
 
 static void
 daemon_start(struct rqd *d)
 {
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
 	const struct config *config = d->boot;
 
-	/* 1. The guardian, while the process is small. */
+	/* 1. The spawner. */
 	d->loop = loop_new();
 	child_init(d->loop);
-	daemon_start_guardian(d);
+	spawner_attach(d->options->spawner, d->loop, daemon_lost_spawner, NULL);
+	/* While it is in force; and for ever, because it names the files of section redis. */
+	spawner_hold(d->options->spawner, d->boot);
+	spawner_hold(d->options->spawner, d->boot);
 
 	/* 2. Signals: from here on SIGTERM is a drain. */
-	daemon_watch_signals(d);
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		loop_signal(d->loop, signals[i], daemon_signal, d);
 
-	/* 3. All parts.  Nothing is sent to Redis before the loop runs. */
-	d->systemd = systemd_new(d->loop, daemon_line, d);
+	/*
+	 * 3. All parts.  Nothing is sent to Redis before the loop runs.  The pulse begins with
+	 * a random phase, so that a fleet does not beat together.
+	 */
+	timer_init(&d->watchdog, d->loop, daemon_watchdog, d);
+	timer_init(&d->extend, d->loop, daemon_extend, d);
+	timer_init(&d->deadline, d->loop, daemon_deadline, d);
+	if (notify_watchdog_interval() > 0)
+		daemon_watchdog(d);
 	daemon_start_redis(d);
 	daemon_start_queues(d);
-	daemon_start_timers(d);
+	timer_init(&d->pulse, d->loop, daemon_pulse, d);
+	timer_init(&d->news, d->loop, daemon_news, d);
+	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
-	daemon_start_reload(d);
 
 	/* 4. Go. */
 	nodes_start(d->nodes);
@@ -552,7 +870,7 @@ daemon_start(struct rqd *d)
 	launch_config_log(d->options->report);
 	pages_listen(d->pages, config->http.listen);
 	notify("READY=1");
-	systemd_update(d->systemd);
+	daemon_update(d);
 }
 
 /* -- stop ------------------------------------------------------------------- */
@@ -565,8 +883,9 @@ daemon_stop(struct rqd *d)
 
 	/* 1. Schedules and queues. */
 	schedules_free(d->schedules);
-	drain_free(d->drain);
-	consumers_free(d->consumers);
+	for (size_t i = 0; i < d->nconsumers; i++)
+		consumer_free(d->consumers[i]);
+	free(d->consumers);
 	dispatcher_free(d->dispatcher);
 
 	/*
@@ -574,21 +893,22 @@ daemon_stop(struct rqd *d)
 	 * question.
 	 */
 	pages_free(d->pages);
-	control_free(d->control);
+	conn_free(d->control);
 	routes_free(d->routes);
 	nodes_free(d->nodes);
 	sentinel_free(d->redis.sentinel);
 	buf_done(&d->redis_error);
 
-	/* 3. The guardian, which needs that no handler is left; then the loop. */
+	/* 3. The spawner, with all that handlers have left; then the loop. */
 	timer_stop(&d->pulse);
 	timer_stop(&d->news);
-	systemd_free(d->systemd);
-	launch_config_borrow(NULL, NULL);
-	guardian_stop(d->guardian);
+	timer_stop(&d->watchdog);
+	timer_stop(&d->extend);
+	timer_stop(&d->deadline);
+	spawner_lend(NULL);
+	spawner_stop(d->options->spawner);
 	child_done(d->loop);
-	launcher_stop(d->launcher);
-	reload_free(d->reload);
+	config_unref(d->config);
 	loop_free(d->loop);
 	log_event(LOG_LV_INFO, "stopped", NULL, LF_STR("instance", d->instance));
 	free(d->instance);
@@ -601,9 +921,10 @@ daemon_run(const struct daemon_options *options, struct config *config)
 	struct rqd d = { .options = options };
 
 	d.boot = config_ref(config);
+	d.config = config_ref(config);
 	d.instance = heartbeat_instance(config->name);
-	launch_config_borrow(options->launcher, config);
-	settings_log(&config->log, options->debug);
+	spawner_lend(options->spawner);
+	daemon_log(&d);
 	daemon_start(&d);
 	loop_run(d.loop);
 	daemon_stop(&d);

@@ -11,7 +11,7 @@ struct daemon_options {
 	bool	 until_empty;	/* drain once all queues are empty */
 	bool	 debug;	/* -v: level debug whatever the file says */
 	const struct config_report	*report;	/* warnings to log at the start; borrowed */
-	struct launcher	*launcher;	/* daemon_run() stops it; NULL: none, not privileged */
+	struct spawner	*spawner;	/* daemon_run() stops it */
 };
 
 /*

@@ -77,19 +77,6 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 	json_set(q, "state:s reason:s since:f", state, why, began);
 }
 
-/* Adds the latency.  By `taken` readers see whether the same message still waits. */
-static void
-add_latency(json_t *q, const struct arrivals *a)
-{
-	struct latency l = arrivals_latency(a, clock_mono());
-	const char *name = l.how == LATENCY_KNOWN ? "latency" : "latency_least";
-
-	if (l.how == LATENCY_UNKNOWN)
-		return;
-	json_object_set_new(q, name, json_real((double)(int64_t)(l.seconds * 1e3) / 1e3));
-	json_object_set_new(q, "taken", json_integer(a->taken));
-}
-
 /* Adds the keys of the queue in Redis, besides its own. */
 static void
 add_keys(json_t *q, const struct queue_config *cfg)
@@ -107,6 +94,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	enum consumer_block block = consumer_block(c);
 	const struct suspension *why = consumer_suspension(c);
 	struct in_flight in_flight = { json_array(), most };
+	int64_t taken;
+	double waited = consumer_waited(c, &taken);
 	json_t *q = json_set(json_object(), "key:s kind:s running:i concurrency:i", cfg->key,
 	    kind_name(cfg->kind), (int64_t)consumer_in_flight(c), (int64_t)config_most(cfg));
 
@@ -116,7 +105,7 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	    consumer_block_name(block));
 	add_keys(q, cfg);
 	if (block == BLOCK_SUSPENDED) {
-		set_state(q, "suspended", reason_name(why->breaker.reason), why->breaker.since);
+		set_state(q, "suspended", reason_name(why->reason), why->since);
 		if (causes && why->cause[0] != '\0')
 			json_set(q, "cause:s", why->cause);
 	} else if (block == BLOCK_REFUSED)
@@ -126,8 +115,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	else if (block == BLOCK_REDIS)	/* up: other nodes of the cluster take the heartbeat */
 		json_set(q, "state:s", kind_has(cfg->kind, TRAIT_SUBSCRIBES) ||
 		    kind_has(cfg->kind, TRAIT_KEY_EVENTS) ? "unsubscribed" : "no Redis");
-	if (consumer_arrivals(c) != NULL)
-		add_latency(q, consumer_arrivals(c));
+	if (waited >= 0)	/* by `taken` readers see whether the same message still waits */
+		json_set(q, "latency:f taken:i", (double)(int64_t)(waited * 1e3) / 1e3, taken);
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }
@@ -155,20 +144,6 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	return text;
-}
-
-/* A text that readers accept: without deliveries and causes if it would be too large. */
-static char *
-bounded_text(const struct heartbeat *h, const struct config *config,
-    struct consumer *const *consumers, size_t n)
-{
-	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
-	char *text = heartbeat_text(h, config, consumers, n, most, true);
-
-	if (text == NULL || fleet_weight(text, strlen(text)) <= BEAT_WEIGHT_MAX)
-		return text;
-	free(text);
-	return heartbeat_text(h, config, consumers, n, 0, false);
 }
 
 static void
@@ -227,19 +202,6 @@ heartbeat_refused(const struct heartbeat *h)
 	return NULL;
 }
 
-/* The queue's entry in the index, as rqctl/unnamed.c reads it. */
-static char *
-index_member(const struct queue_config *cfg)
-{
-	json_t *o = json_set(json_object(), "key:s kind:s", cfg->key, kind_name(cfg->kind));
-	char *text;
-
-	add_keys(o, cfg);
-	text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
-	return text;
-}
-
 /*
  * Writes the queues of this daemon to an index, so that rqctl finds queues that no
  * configuration names any more.  It does so now and then, after a change of the
@@ -253,6 +215,7 @@ send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *confi
 	const struct queue_config *cfg;
 	struct words w = { 0 };
 	char *member, last[16];
+	json_t *o;
 
 	if (h->indexed != 0 && clock_mono() - h->indexed < QUEUES_EVERY &&
 	    h->generation == conn_generation(conn) && strcmp(h->hash, config->hash) == 0)
@@ -261,7 +224,13 @@ send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *confi
 	words_add(&w, KEYS_QUEUES);
 	for (size_t i = 0; i < n; i++) {
 		cfg = consumer_config(consumers[i]);
-		if (!kind_waits(cfg->kind) || (member = index_member(cfg)) == NULL)
+		if (!kind_waits(cfg->kind))
+			continue;
+		o = json_set(json_object(), "key:s kind:s", cfg->key, kind_name(cfg->kind));
+		add_keys(o, cfg);
+		member = json_dumps(o, JSON_COMPACT);
+		json_decref(o);
+		if (member == NULL)
 			continue;
 		words_add(&w, now);
 		words_fmt(&w, "%s", member);	/* a copy */
@@ -283,13 +252,18 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
+	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
 	char *text;
 	struct conn *index = nodes_conn(nodes, KEYS_DAEMONS);
 	double now = conn_redis_time(index);
 	char score[32], ttl[16], old[32], ahead[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
-	text = bounded_text(h, config, consumers, n);
+	text = heartbeat_text(h, config, consumers, n, most, true);
+	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
+		free(text);	/* readers would not accept it */
+		text = heartbeat_text(h, config, consumers, n, 0, false);
+	}
 	if (text != NULL && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);

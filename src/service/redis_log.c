@@ -145,18 +145,8 @@ redis_log_watch(bool on, const char *why, void *arg UNUSED)
 		    LF_STR("warning", "client tracking does not work: rqd polls instead"));
 }
 
-/* An operator can grant a permission, but Redis before 7.0 does not know the command. */
 void
-redis_log_slots(const char *why, bool denied, void *arg UNUSED)
-{
-	log_event(denied ? LOG_LV_WARN : LOG_LV_DEBUG, "redis_warning", NULL, LF_STR("error", why),
-	    LF_STR("warning", denied ? "rqd notices up to 10 s late that a slot has moved: its ACL "
-	    "user needs +ssubscribe +sunsubscribe and the channels &rqd:slot:*" :
-	    "rqd notices up to 10 s late that a slot has moved: Redis refuses SSUBSCRIBE"));
-}
-
-void
-redis_log_sentinel(const char *why, void *arg UNUSED)
+redis_log_sentinel(const char *why)
 {
 	log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
 	    LF_STR("warning", "rqd notices a failover late: sentinel_username may not subscribe to "

@@ -30,7 +30,5 @@ void	redis_log_down(struct redis_log *, const char *cause);
 void	redis_log_server(const struct conn_server *);
 /* For watch_new(): warns where the server refuses wake-ups; arg is not used. */
 void	redis_log_watch(bool on, const char *why, void *arg);
-/* For nodes_new(): warns where a node of a cluster refuses SSUBSCRIBE; arg is not used. */
-void	redis_log_slots(const char *why, bool denied, void *arg);
-/* For sentinel_new(): warns where a Sentinel refuses the subscription; arg is not used. */
-void	redis_log_sentinel(const char *why, void *arg);
+/* For sentinel_new(): warns where a Sentinel refuses the subscription. */
+void	redis_log_sentinel(const char *why);

@@ -1,6 +1,5 @@
 /*
- * Advice to the operator of a queue: a sentence, and commands to copy.  `rqctl status
- * -w` and the page both show it.
+ * Advice to the operator of a queue: a sentence, and commands to copy, for the page.
  */
 #pragma once
 
@@ -11,11 +10,10 @@
 
 /* How commands are written, and what the reader knows of the configuration; borrowed. */
 struct advice {
-	const char	*indent;	/* before each line */
 	const char	*rqctl;		/* "rqctl -c FILE": with the options that it needs */
 	const char	*queue;		/* as rqctl needs it */
 	const char	*newest;	/* id of the newest dead letter; "": not known */
-	const struct config *config;	/* of the daemon, or of rqctl; NULL: not known */
+	const struct config *config;	/* of the daemon */
 	const struct queue_config *cfg;	/* the queue there; NULL: it has none */
 };
 

@@ -42,7 +42,7 @@ static const struct member queue_members[] = {
 	{ "key", TYPE_TEXT }, { "kind", TYPE_TEXT }, { "running", TYPE_INTEGER },
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
-	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
+	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
 	{ "config", TYPE_TEXT },
 };
@@ -53,36 +53,30 @@ static const struct member delivery_members[] = {
 	{ "tag_base64", TYPE_TEXT }, { "progress", TYPE_TEXT },
 };
 
-/* The length of the string that begins at s, with its quotes. */
-static size_t
-string_length(const char *s, size_t len)
-{
-	size_t i = 1;
-
-	while (i < len && s[i] != '"')
-		i += s[i] == '\\' ? 2 : 1;
-	return i < len ? i + 1 : len;
-}
-
 size_t
 fleet_weight(const char *text, size_t len)
 {
-	size_t weight = len, i, n;
+	size_t weight = len, i;
+	bool string = false;
 	int depth = 0;
 
 	if (len > BEAT_MAX)
 		return SIZE_MAX;
-	for (i = 0; i < len; i += n) {
-		n = text[i] == '"' ? string_length(text + i, len - i) : 1;
-		if (text[i] == '{' || text[i] == '[') {
+	for (i = 0; i < len; i++) {
+		if (string && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			string = !string;
+		else if (string)
+			continue;
+		else if (text[i] == '{' || text[i] == '[') {
 			weight += WEIGHT_NEST;
 			if (++depth > DEPTH_MAX)
 				return SIZE_MAX;
-		} else if (text[i] == '}' || text[i] == ']') {
+		} else if (text[i] == '}' || text[i] == ']')
 			depth--;
-		} else if (text[i] == ',') {
+		else if (text[i] == ',')
 			weight += WEIGHT_MEMBER;
-		}
 	}
 	return weight;
 }
@@ -115,48 +109,34 @@ known(const json_t *from, const struct member *members, size_t n)
 	return to;
 }
 
-static json_t *
-read_deliveries(const json_t *from)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < json_array_size(from); i++)
-		json_array_append_new(list, known(json_array_get(from, i), delivery_members,
-		    ARRAY_LEN(delivery_members)));
-	return list;
-}
-
-/* Leaves out queues whose name or key is too long: a cut key could be another queue's. */
-static json_t *
-read_queues(json_t *from)
-{
-	json_t *queues = json_object(), *q, *to, *key;
-	const char *name;
-
-	json_object_foreach(from, name, q) {
-		key = json_object_get(q, "key");
-		if (!json_is_object(q) || strlen(name) > TEXT_MAX ||
-		    (key != NULL && !is_of_type(key, TYPE_TEXT)))
-			continue;
-		to = known(q, queue_members, ARRAY_LEN(queue_members));
-		json_object_set_new(to, "in_hand", read_deliveries(json_object_get(q, "in_hand")));
-		json_object_set_new(queues, name, to);
-	}
-	return queues;
-}
-
 /* A new object with the known members; NULL: not a heartbeat, or one that is too large. */
 static json_t *
 read_beat(const char *text, size_t len)
 {
-	json_t *all, *beat = NULL;
+	json_t *all, *beat = NULL, *queues = NULL, *q, *to, *key, *list, *e;
+	const char *name;
+	size_t i;
 
 	if (fleet_weight(text, len) > BEAT_WEIGHT_MAX)
 		return NULL;
 	all = json_loadb(text, len, 0, NULL);
 	if (json_is_object(all)) {
 		beat = known(all, daemon_members, ARRAY_LEN(daemon_members));
-		json_object_set_new(beat, "queues", read_queues(json_object_get(all, "queues")));
+		json_object_set_new(beat, "queues", queues = json_object());
+	}
+	json_object_foreach(beat != NULL ? json_object_get(all, "queues") : NULL, name, q) {
+		/* Not one whose name or key is too long: a cut key could be another queue's. */
+		key = json_object_get(q, "key");
+		if (!json_is_object(q) || strlen(name) > TEXT_MAX ||
+		    (key != NULL && !is_of_type(key, TYPE_TEXT)))
+			continue;
+		to = known(q, queue_members, ARRAY_LEN(queue_members));
+		list = json_array();
+		json_array_foreach(json_object_get(q, "in_hand"), i, e)
+			json_array_append_new(list, known(e, delivery_members,
+			    ARRAY_LEN(delivery_members)));
+		json_object_set_new(to, "in_hand", list);
+		json_object_set_new(queues, name, to);
 	}
 	json_decref(all);
 	return beat;
@@ -203,18 +183,6 @@ key_of(const char *name, const json_t *queue)
 	return key[0] != '\0' ? key : name;
 }
 
-/* The heartbeat's queues by their keys; borrowed from it, and counted. */
-static json_t *
-index_queues(json_t *beat)
-{
-	json_t *index = json_object(), *q;
-	const char *name;
-
-	json_object_foreach(json_object_get(beat, "queues"), name, q)
-		json_object_set(index, key_of(name, q), q);
-	return index;
-}
-
 json_t *
 fleet_member(const struct redisReply *reply)
 {
@@ -253,7 +221,8 @@ fleet_is_full(const struct fleet *f)
 void
 fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, size_t len)
 {
-	json_t *json = NULL;
+	json_t *json = NULL, *index, *q;
+	const char *name;
 
 	if (len == 0)
 		return;
@@ -264,8 +233,11 @@ fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, 
 		return;
 	}
 	f->weight += fleet_weight(beat, len);
+	index = json_object();
+	json_object_foreach(json_object_get(json, "queues"), name, q)
+		json_object_set(index, key_of(name, q), q);
 	*APPEND(f->daemons, f->n) = (struct daemon){
-		.beat = json, .by_key = index_queues(json), .instance = xstrdup(instance),
+		.beat = json, .by_key = index, .instance = xstrdup(instance),
 		.seen = seen,
 	};
 }
@@ -326,88 +298,6 @@ rank(const char *state)
 	return 0;
 }
 
-static void
-add_state(struct service *s, const json_t *q)
-{
-	const char *state = fleet_text(q, "state");
-
-	/* An older daemon says no cause. */
-	if (s->cause[0] == '\0' && s->state[0] != '\0' && strcmp(state, s->state) == 0 &&
-	    strcmp(fleet_text(q, "reason"), s->reason) == 0)
-		s->cause = fleet_text(q, "cause");
-	if (rank(state) <= rank(s->state))
-		return;
-	s->state = state;
-	s->reason = fleet_text(q, "reason");
-	s->cause = fleet_text(q, "cause");
-	s->since = fleet_number(q, "since", 0);
-}
-
-/* The latency of a list's messages, as the daemon knew it when it wrote its heartbeat. */
-static struct latency
-latency_of(const json_t *q)
-{
-	double known = fleet_number(q, "latency", -1);
-	double least = fleet_number(q, "latency_least", -1);
-
-	if (known >= 0)
-		return (struct latency){ LATENCY_KNOWN, known };
-	if (least > 0)
-		return (struct latency){ LATENCY_LEAST, least };
-	return (struct latency){ LATENCY_UNKNOWN, 0 };
-}
-
-/* Keeps the largest known latency; without one, the largest lower bound. */
-static void
-add_latency(struct service *s, const json_t *q, double seen)
-{
-	struct latency l = latency_of(q), best = latency_best(s->latency, l);
-
-	if (best.how == s->latency.how && best.seconds == s->latency.seconds)
-		return;
-	s->latency = l;
-	s->latency_at = seen;
-	s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
-}
-
-/* before: another daemon's lease; -1: this is the first. */
-static void
-add_lease(struct service *s, double lease, double before)
-{
-	if (before < 0)
-		s->lease_least = s->lease_most = lease;
-	else if (lease != before)
-		s->leases_differ = true;
-	if (lease < s->lease_least)
-		s->lease_least = lease;
-	if (lease > s->lease_most)
-		s->lease_most = lease;
-}
-
-/*
- * Compares hashes of settings.  Another version prints other options, so its hash does
- * not count.  config and version are those of the first daemon with a hash.
- */
-static void
-add_settings(struct service *s, const json_t *q, const struct daemon *d)
-{
-	const char *config = fleet_text(q, "config"), *version = fleet_text(d->beat, "version");
-	int64_t n = fleet_count(q, "concurrency");
-
-	if (s->config[0] == '\0') {
-		s->config = config;
-		s->version = version;
-		s->concurrency_least = s->concurrency_most = n;
-	}
-	if (config[0] == '\0' || strcmp(version, s->version) != 0)
-		return;
-	s->settings_differ |= strcmp(config, s->config) != 0;
-	if (n < s->concurrency_least)
-		s->concurrency_least = n;
-	if (n > s->concurrency_most)
-		s->concurrency_most = n;
-}
-
 char *
 fleet_difference(const struct service *s)
 {
@@ -432,30 +322,70 @@ fleet_difference(const struct service *s)
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
-	double lease = -1, theirs, age;
-	int64_t shards = -1, their_shards;
+	double lease = -1, theirs, age, latency;
+	int64_t shards = -1, their_shards, most;
+	const char *state, *config, *version;
+	const struct daemon *d;
 	const json_t *q;
 
-	*s = (struct service){ .oldest = -1, .state = "", .reason = "",
+	*s = (struct service){ .oldest = -1, .latency = -1, .state = "", .reason = "",
 	    .cause = "", .config = "", .version = "" };
-	for (size_t i = 0; i < f->n; i++) {
-		if ((q = fleet_queue(&f->daemons[i], key)) == NULL)
+	for (size_t k = 0; k < f->n; k++) {
+		d = &f->daemons[k];
+		if ((q = fleet_queue(d, key)) == NULL)
 			continue;
+		most = fleet_count(q, "concurrency");
 		s->daemons++;
 		s->running += fleet_count(q, "running");
-		s->concurrency += fleet_count(q, "concurrency");
+		s->concurrency += most;
 		if ((age = oldest(q)) > s->oldest)
 			s->oldest = age;
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
 			s->limited = true;
+
 		theirs = fleet_number(q, "lease", lease);
-		add_lease(s, theirs, lease);
+		s->leases_differ |= lease >= 0 && theirs != lease;
+		s->lease_least = lease < 0 || theirs < s->lease_least ? theirs : s->lease_least;
+		s->lease_most = lease < 0 || theirs > s->lease_most ? theirs : s->lease_most;
 		lease = theirs;
 		their_shards = fleet_count(q, "shards");
 		s->shards_differ |= shards >= 0 && their_shards != shards;
 		shards = their_shards;
-		add_latency(s, q, f->daemons[i].seen);
-		add_state(s, q);
-		add_settings(s, q, &f->daemons[i]);
+
+		/* The longest that a daemon knew when it wrote its heartbeat. */
+		latency = fleet_number(q, "latency", -1);
+		if (latency > s->latency) {
+			s->latency = latency;
+			s->latency_at = d->seen;
+			s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
+		}
+
+		/* The worst state, and its cause. */
+		state = fleet_text(q, "state");
+		if (rank(state) > rank(s->state)) {
+			s->state = state;
+			s->reason = fleet_text(q, "reason");
+			s->cause = fleet_text(q, "cause");
+			s->since = fleet_number(q, "since", 0);
+		}
+
+		/*
+		 * Hashes of settings.  Another version prints other options, so its hash does not
+		 * count.  config and version are those of the first daemon with a hash.
+		 */
+		config = fleet_text(q, "config");
+		version = fleet_text(d->beat, "version");
+		if (s->config[0] == '\0') {
+			s->config = config;
+			s->version = version;
+			s->concurrency_least = s->concurrency_most = most;
+		}
+		if (config[0] == '\0' || strcmp(version, s->version) != 0)
+			continue;
+		s->settings_differ |= strcmp(config, s->config) != 0;
+		if (most < s->concurrency_least)
+			s->concurrency_least = most;
+		if (most > s->concurrency_most)
+			s->concurrency_most = most;
 	}
 }

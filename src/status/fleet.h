@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "policy/config.h"
-#include "policy/latency.h"
 
 #define FLEET_MAX	1000		/* daemons that are looked at: the latest */
 #define FLEET_WEIGHT_MAX ((size_t)48 << 20)	/* memory that all heartbeats may take */
@@ -90,8 +89,8 @@ struct service {
 	int64_t		 running;
 	int64_t		 concurrency;
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
-	struct latency	 latency;	/* of messages in a list, by one heartbeat, which */
-	double		 latency_at;	/* came then, in Redis seconds, when */
+	double		 latency;	/* of a list, the longest of any heartbeat; -1: unknown */
+	double		 latency_at;	/* Redis seconds of that heartbeat */
 	int64_t		 latency_taken;	/* so many had been taken; -1: not said */
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;

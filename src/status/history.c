@@ -1,12 +1,7 @@
-/*
- * The history of queues; see history.h.  The times of samples are in a ring.  Each
- * queue has a ring of figures beside it: place i of all rings belongs to the same
- * sample.
- */
+/* The history of queues; see history.h. */
 #include "status/history.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,31 +11,26 @@
 
 #define NUMBER_MAX	1e12		/* Redis may hold larger ones */
 
-/* A queue; unknown figures are NAN, or -1. */
+/* Figures that are not known are -1. */
 struct track {
 	char	*key;		/* owned */
 	usec_t	 seen;		/* mono; its last sample */
-	float	 depth[HISTORY_SAMPLES];
-	float	 running[HISTORY_SAMPLES];
-	float	 latency[HISTORY_SAMPLES];
-	int64_t	 acked[HISTORY_SAMPLES];
-	int64_t	 failed[HISTORY_SAMPLES];
+	struct history_point point[HISTORY_SAMPLES];	/* one for each of history.at */
 };
 
 struct history {
-	size_t	 most;		/* tracks */
-	usec_t	 apart;		/* samples, at least */
-	usec_t	 at[HISTORY_SAMPLES];
+	usec_t	 at[HISTORY_SAMPLES];	/* mono; the oldest first */
 	size_t	 n;		/* samples so far, at most HISTORY_SAMPLES */
-	size_t	 last;		/* the place of the newest */
 	struct track	**tracks;	/* sorted by key */
 	size_t	 ntracks;
 };
 
+static const struct history_point unknown = { -1, -1, -1 };
+
 struct history *
-history_new(size_t queues, usec_t apart)
+history_new(void)
 {
-	return NEW(struct history, .most = queues, .apart = apart);
+	return NEW(struct history, .n = 0);
 }
 
 static void
@@ -53,50 +43,44 @@ track_free(struct track *t)
 void
 history_free(struct history *h)
 {
-	if (h == NULL)
-		return;
-	for (size_t i = 0; i < h->ntracks; i++)
+	for (size_t i = 0; h != NULL && i < h->ntracks; i++)
 		track_free(h->tracks[i]);
-	free(h->tracks);
+	if (h != NULL)
+		free(h->tracks);
 	free(h);
 }
 
 /* -- samples ---------------------------------------------------------------------- */
 
-static void
-track_clear(struct track *t, size_t place)
-{
-	t->depth[place] = t->running[place] = t->latency[place] = NAN;
-	t->acked[place] = t->failed[place] = -1;
-}
-
-/* Forgets queues that are gone.  The last sample may be older than HISTORY_WINDOW. */
-static void
-expire(struct history *h, usec_t now)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < h->ntracks; i++) {
-		if (now - h->tracks[i]->seen > HISTORY_WINDOW &&
-		    h->tracks[i]->seen != h->at[h->last])
-			track_free(h->tracks[i]);
-		else
-			h->tracks[n++] = h->tracks[i];
-	}
-	h->ntracks = n;
-}
-
 bool
 history_begin(struct history *h, usec_t now)
 {
-	if (h->n > 0 && now - h->at[h->last] < h->apart)
+	struct track *t;
+	size_t n = 0;
+
+	if (h->n > 0 && now - history_last(h) < HISTORY_APART)
 		return false;
-	expire(h, now);
-	h->last = h->n > 0 ? (h->last + 1) % HISTORY_SAMPLES : 0;
-	h->n += h->n < HISTORY_SAMPLES;
-	h->at[h->last] = now;
+	/* Forgets queues that are gone.  The last sample may be older than HISTORY_WINDOW. */
+	for (size_t i = 0; i < h->ntracks; i++) {
+		t = h->tracks[i];
+		if (now - t->seen > HISTORY_WINDOW && t->seen != history_last(h))
+			track_free(t);
+		else
+			h->tracks[n++] = t;
+	}
+	h->ntracks = n;
+	/* The oldest sample makes room. */
+	if (h->n == HISTORY_SAMPLES) {
+		h->n--;
+		memmove(&h->at[0], &h->at[1], h->n * sizeof(h->at[0]));
+		for (size_t i = 0; i < h->ntracks; i++) {
+			t = h->tracks[i];
+			memmove(&t->point[0], &t->point[1], h->n * sizeof(t->point[0]));
+		}
+	}
 	for (size_t i = 0; i < h->ntracks; i++)
-		track_clear(h->tracks[i], h->last);
+		h->tracks[i]->point[h->n] = unknown;
+	h->at[h->n++] = now;
 	return true;
 }
 
@@ -124,75 +108,54 @@ find_track(const struct history *h, const char *key)
 	return i < h->ntracks && strcmp(h->tracks[i]->key, key) == 0 ? h->tracks[i] : NULL;
 }
 
-static struct track *
-new_track(struct history *h, const char *key)
-{
-	struct track *t = xcalloc(1, sizeof(*t));
-	size_t i = lower_bound(h, key);
-
-	t->key = xstrdup(key);
-	for (size_t k = 0; k < HISTORY_SAMPLES; k++)
-		track_clear(t, k);
-	(void)APPEND(h->tracks, h->ntracks);
-	memmove(&h->tracks[i + 1], &h->tracks[i], (h->ntracks - 1 - i) * sizeof(h->tracks[0]));
-	h->tracks[i] = t;
-	return t;
-}
-
 void
 history_add(struct history *h, const char *key, const struct history_point *p)
 {
 	struct track *t = find_track(h, key);
+	size_t i = lower_bound(h, key);
 
-	if (t == NULL && h->ntracks >= h->most)
+	if (t == NULL && h->ntracks >= HISTORY_QUEUES)
 		return;
-	if (t == NULL)
-		t = new_track(h, key);
-	t->seen = h->at[h->last];
-	t->depth[h->last] = p->depth >= 0 ? (float)p->depth : NAN;
-	t->running[h->last] = p->running >= 0 ? (float)p->running : NAN;
-	t->latency[h->last] = p->latency >= 0 ? (float)p->latency : NAN;
-	t->acked[h->last] = p->acked;
-	t->failed[h->last] = p->failed;
+	if (t == NULL) {
+		t = NEW(struct track, .key = xstrdup(key));
+		for (size_t k = 0; k < h->n; k++)
+			t->point[k] = unknown;
+		(void)APPEND(h->tracks, h->ntracks);
+		memmove(&h->tracks[i + 1], &h->tracks[i],
+		    (h->ntracks - 1 - i) * sizeof(h->tracks[0]));
+		h->tracks[i] = t;
+	}
+	t->seen = history_last(h);
+	t->point[h->n - 1] = *p;
 }
 
 /* -- rates ------------------------------------------------------------------------ */
-
-/* The place of the i-th sample, 0 for the oldest. */
-static size_t
-place_of(const struct history *h, size_t i)
-{
-	return (h->last + HISTORY_SAMPLES + 1 - h->n + i) % HISTORY_SAMPLES;
-}
 
 /* The sample where the rate at sample i begins; i: there is none. */
 static size_t
 rate_from(const struct history *h, size_t i)
 {
-	usec_t now = h->at[place_of(h, i)], since;
+	usec_t now = h->at[i];
 	size_t k = i;
 
-	while (k > 0 && (k == i || now - h->at[place_of(h, k - 1)] <= HISTORY_RATE_SPAN))
+	while (k > 0 && (k == i || now - h->at[k - 1] <= HISTORY_RATE_SPAN))
 		k--;
-	since = now - h->at[place_of(h, k)];
-	return since >= HISTORY_RATE_LEAST ? k : i;
+	return now - h->at[k] >= HISTORY_RATE_LEAST ? k : i;
 }
 
-/* The rate between two samples.  If a total has become smaller, somebody has deleted it. */
-static double
-rate_between(const int64_t *total, size_t from, size_t to, double seconds)
+/* The rates between two samples.  If a total has become smaller, somebody has deleted it. */
+static struct history_rates
+rates_between(const struct history *h, const struct track *t, size_t from, size_t to)
 {
-	if (from == to || total[from] < 0 || total[to] < total[from])
-		return -1;
-	return (double)(total[to] - total[from]) / seconds;
-}
+	const struct history_point *a = &t->point[from], *b = &t->point[to];
+	double seconds = clock_seconds(h->at[to] - h->at[from]);
+	struct history_rates r = { -1, -1 };
 
-static double
-rate_at(const struct history *h, const int64_t *total, size_t i)
-{
-	size_t to = place_of(h, i), from = place_of(h, rate_from(h, i));
-
-	return rate_between(total, from, to, clock_seconds(h->at[to] - h->at[from]));
+	if (from != to && a->acked >= 0 && b->acked >= a->acked)
+		r.acked = (double)(b->acked - a->acked) / seconds;
+	if (from != to && a->failed >= 0 && b->failed >= a->failed)
+		r.failed = (double)(b->failed - a->failed) / seconds;
+	return r;
 }
 
 struct history_rates
@@ -202,9 +165,7 @@ history_rates(const struct history *h, const char *key)
 
 	if (t == NULL || h->n == 0)
 		return (struct history_rates){ -1, -1 };
-	return (struct history_rates){
-		rate_at(h, t->acked, h->n - 1), rate_at(h, t->failed, h->n - 1)
-	};
+	return rates_between(h, t, rate_from(h, h->n - 1), h->n - 1);
 }
 
 /* -- text ------------------------------------------------------------------------- */
@@ -239,7 +200,7 @@ add_number(struct buf *out, size_t i, double v, int digits)
 	static const double parts[] = { 1, 10, 100 };
 	char text[NUMBER_TEXT_MAX], *end = text + sizeof(text), *p;
 
-	if (isnan(v) || v < 0)
+	if (v < 0)
 		p = memcpy(end - 4, "null", 4);
 	else if (v == 0)	/* most are */
 		*(p = end - 1) = '0';
@@ -252,107 +213,52 @@ add_number(struct buf *out, size_t i, double v, int digits)
 	buf_add(out, p, (size_t)(end - p));
 }
 
-/* Places and times of the samples, the oldest first; all queues share them. */
-struct frame {
-	size_t	 n;
-	size_t	 place[HISTORY_SAMPLES];
-	size_t	 from[HISTORY_SAMPLES];		/* the place from which its rate is counted */
-	double	 seconds[HISTORY_SAMPLES];	/* since then */
-};
-
-static void
-frame_init(struct frame *f, const struct history *h)
+void
+history_text(const struct history *h, struct buf *out)
 {
-	f->n = h->n;
-	for (size_t i = 0; i < h->n; i++) {
-		f->place[i] = place_of(h, i);
-		f->from[i] = place_of(h, rate_from(h, i));
-		f->seconds[i] = clock_seconds(h->at[f->place[i]] - h->at[f->from[i]]);
-	}
-}
-
-static void
-add_figures(const struct frame *f, const char *name, const float *figure, int digits,
-    struct buf *out)
-{
-	buf_printf(out, ",\"%s\":[", name);
-	for (size_t i = 0; i < f->n; i++)
-		add_number(out, i, (double)figure[f->place[i]], digits);
-	buf_addc(out, ']');
-}
-
-static void
-add_rates(const struct frame *f, const char *name, const int64_t *total, struct buf *out)
-{
-	buf_printf(out, ",\"%s\":[", name);
-	for (size_t i = 0; i < f->n; i++)
-		add_number(out, i, rate_between(total, f->from[i], f->place[i], f->seconds[i]), 2);
-	buf_addc(out, ']');
-}
-
-/* "key":"orders" */
-static void
-add_key(const char *key, struct buf *out)
-{
-	json_t *o = json_set(json_object(), "key:s", key);
-	char *text = json_dumps(o, JSON_COMPACT);
-
-	if (text == NULL)
-		fatalx("cannot make JSON");
-	buf_add(out, text + 1, strlen(text) - 2);
-	free(text);
-	json_decref(o);
-}
-
-static void
-add_track(const struct frame *f, const struct track *t, struct buf *out)
-{
-	buf_addc(out, '{');
-	add_key(t->key, out);
-	add_figures(f, "depth", t->depth, 0, out);
-	add_figures(f, "running", t->running, 0, out);
-	add_figures(f, "latency", t->latency, 1, out);
-	add_rates(f, "acked_rate", t->acked, out);
-	add_rates(f, "failed_rate", t->failed, out);
-	buf_addc(out, '}');
-}
-
-static void
-add_head(const struct history *h, const struct frame *f, struct buf *out)
-{
+	size_t from[HISTORY_SAMPLES], i, k;	/* from: see rate_from() */
+	struct buf acked = BUF_INIT, failed = BUF_INIT;
 	wall_t began = clock_wall() - clock_mono();
+	struct history_rates rates;
+	const struct track *t;
+	json_t *o;
+	char *key;
 
 	buf_printf(out, "{\"step\":%lld,\"window\":%lld,\"times\":[",
 	    (long long)(HISTORY_STEP / SEC), (long long)(HISTORY_WINDOW / SEC));
-	for (size_t i = 0; i < h->n; i++)
-		add_number(out, i, clock_seconds(began + h->at[f->place[i]]), 1);
-	buf_puts(out, "],\"queues\":[");
-}
-
-bool
-history_text(const struct history *h, size_t *next, struct buf *out)
-{
-	size_t end = h->ntracks - *next > HISTORY_PART ? *next + HISTORY_PART : h->ntracks;
-	struct frame f;
-
-	frame_init(&f, h);
-	if (*next == 0)
-		add_head(h, &f, out);
-	for (; *next < end; (*next)++) {
-		if (*next > 0)
-			buf_addc(out, ',');
-		add_track(&f, h->tracks[*next], out);
+	for (i = 0; i < h->n; i++) {
+		from[i] = rate_from(h, i);
+		add_number(out, i, clock_seconds(began + h->at[i]), 1);
 	}
-	if (*next < h->ntracks)
-		return false;
+	buf_puts(out, "],\"queues\":[");
+	for (k = 0; k < h->ntracks; k++) {
+		t = h->tracks[k];
+		o = json_set(json_object(), "key:s", t->key);
+		key = json_dumps(o, JSON_COMPACT);
+		key[strlen(key) - 1] = '\0';	/* its brace */
+		buf_printf(out, "%s%s,\"depth\":[", k > 0 ? "," : "", key);
+		json_decref(o);
+		free(key);
+		for (i = 0; i < h->n; i++) {
+			rates = rates_between(h, t, from[i], i);
+			add_number(out, i, (double)t->point[i].depth, 0);
+			add_number(&acked, i, rates.acked, 2);
+			add_number(&failed, i, rates.failed, 2);
+		}
+		buf_printf(out, "],\"acked_rate\":[%s],\"failed_rate\":[%s]}", buf_str(&acked),
+		    buf_str(&failed));
+		buf_clear(&acked);
+		buf_clear(&failed);
+	}
 	buf_puts(out, "]}\n");
-	return true;
+	buf_done(&acked);
+	buf_done(&failed);
 }
 
 usec_t
 history_last(const struct history *h)
 {
-	return h->n > 0 ? h->at[h->last] : 0;
+	return h->n > 0 ? h->at[h->n - 1] : 0;
 }
 
 usec_t

@@ -3,11 +3,9 @@
  * it is opened.
  *
  * The caller passes the result of each survey.  A daemon's history keeps one sample in
- * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.6 KiB, and
- * there are HISTORY_QUEUES at most: 4 MiB.  A queue that neither the last survey nor one
+ * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.2 KiB, and
+ * there are HISTORY_QUEUES at most: 1.1 MiB.  A queue that neither the last survey nor one
  * of the last HISTORY_WINDOW has found is forgotten.
- *
- * rqctl status -w has a history, too, for its rates: samples come faster there.
  *
  *	if (history_begin(h, clock_mono()))
  *		for (...)
@@ -26,7 +24,7 @@
 #define HISTORY_APART	(HISTORY_STEP - 500 * MSEC)	/* a sample may come that much early */
 #define HISTORY_WINDOW	(15 * MINUTE)
 #define HISTORY_SAMPLES	((size_t)(HISTORY_WINDOW / HISTORY_STEP) + 1)
-#define HISTORY_QUEUES	1500
+#define HISTORY_QUEUES	500
 
 /*
  * Daemons add to the totals in QSTATS about every 10 seconds.  A rate over a shorter time than
@@ -40,8 +38,6 @@ struct history;
 /* One queue at one moment; negative: not known. */
 struct history_point {
 	int64_t	 depth;		/* waiting, and due again */
-	int64_t	 running;
-	double	 latency;	/* seconds, perhaps more */
 	int64_t	 acked;		/* these two are totals, which grow */
 	int64_t	 failed;
 };
@@ -52,8 +48,7 @@ struct history_rates {
 	double	 failed;
 };
 
-/* queues: at most; apart: the least time between two samples. */
-struct history	*history_new(size_t queues, usec_t apart);
+struct history	*history_new(void);
 void		 history_free(struct history *);	/* NULL is fine */
 
 /* Begins a sample at `now` (mono).  False: the last one is too young, so add nothing. */
@@ -71,13 +66,8 @@ usec_t		 history_last(const struct history *);
  * Appends a line of JSON: "step" and "window" in seconds, "times" of the samples in seconds since
  * 1970, and "queues", an array of objects with the key and an array of each figure; null: not
  * known.  It changes only with a new sample, or when the wall clock was set.
- *
- * The text of a large fleet takes a tenth of a second or more, so one call appends HISTORY_PART
- * queues.  *next is 0 before the first call.  Returns true when the text is whole; begin anew
- * if history_last() has changed before that.
  */
-#define HISTORY_PART	100
-bool		 history_text(const struct history *, size_t *next, struct buf *);
+void		 history_text(const struct history *, struct buf *);
 
 /*
  * How long a daemon waits between two surveys for its history: HISTORY_STEP, or longer in a

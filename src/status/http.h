@@ -3,10 +3,9 @@
  * in the daemon's own loop.
  *
  * A client can cost only a bounded amount: at most HTTP_CONNECTIONS connections,
- * HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to arrive and for its
- * answer to be fetched, HTTP_IDLE between two requests.  All are deadlines: a client
- * that sends a byte now and then does not move them.  A new connection beyond the limit
- * evicts an idle one, else a stalled one, else the one that has been silent longest.
+ * HTTP_HEADERS bytes of request, HTTP_PATIENCE without a byte of a request or of its answer,
+ * HTTP_IDLE between two requests.  A new connection beyond the limit closes the longest idle
+ * one, or if all have requests, the one whose request is the oldest.
  *
  * On a loopback address the Host of a request must be an address, localhost, or this
  * machine's name.  Otherwise a page from elsewhere could have its own name point at
@@ -50,6 +49,9 @@ void		 http_listen(struct http *, const char *where);
 
 /* The parameter of that name after the "?" of the request, decoded; NULL: none.  Caller frees. */
 char		*http_parameter(const struct http_request *, const char *name);
+
+/* Whether it came over a unix socket, whose mode says who may ask. */
+bool		 http_is_unix(const struct http_request *);
 
 /* Sends the body, and leaves it empty; frees the request. */
 void		 http_answer(struct http_request *, int status, const char *type, struct buf *body);

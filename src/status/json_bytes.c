@@ -11,28 +11,13 @@
 
 #include "base/util.h"
 
-/* NULL: this is not base64. */
-static char *
-decode(const char *text, size_t len, size_t *ret)
-{
-	size_t room = len / 4 * 3 + 4;
-	char *data = xmalloc(room);
-	int n = strlen(text) == len ? b64_pton(text, (unsigned char *)data, room) : -1;
-
-	if (n == -1) {
-		free(data);
-		return NULL;
-	}
-	*ret = (size_t)n;
-	data[n] = '\0';
-	return data;
-}
-
 char *
 json_get_bytes(const json_t *object, const char *name, size_t *len)
 {
 	const json_t *value = json_object_get(object, name);
-	char *key;
+	char *key, *data;
+	size_t room;
+	int n;
 
 	if (json_is_string(value)) {
 		*len = json_string_length(value);
@@ -41,8 +26,19 @@ json_get_bytes(const json_t *object, const char *name, size_t *len)
 	key = xasprintf("%s_base64", name);
 	value = json_object_get(object, key);
 	free(key);
-	return json_is_string(value) ?
-	    decode(json_string_value(value), json_string_length(value), len) : NULL;
+	if (!json_is_string(value) ||
+	    strlen(json_string_value(value)) != json_string_length(value))
+		return NULL;
+	room = json_string_length(value) / 4 * 3 + 4;
+	data = xmalloc(room);
+	n = b64_pton(json_string_value(value), (unsigned char *)data, room);
+	if (n == -1) {
+		free(data);
+		return NULL;
+	}
+	*len = (size_t)n;
+	data[n] = '\0';
+	return data;
 }
 
 void

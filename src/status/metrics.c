@@ -1,6 +1,6 @@
 /*
  * Writes the text of /metrics: metric families, each a row of a table, and their
- * samples.
+ * samples.  The numbers come from the daemon, and from a survey of Redis.
  *
  * A value that is not known is left out, and never 0: the graph then has a gap.  Only
  * values that come from Redis (depths) can be unknown; all other series exist from the
@@ -17,8 +17,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <config.h>
+
+#include "base/log.h"
 #include "base/utf8.h"
 #include "base/util.h"
+#include "status/queue_state.h"
 
 /* The functions that put samples get this: the numbers, and each queue's `queue="name"`. */
 struct page {
@@ -34,58 +38,6 @@ struct family {
 	void		(*put)(const struct page *, const struct family *);
 	size_t		 at;		/* offset of the double for put_value(), put_queues() */
 };
-
-/* -- this process --------------------------------------------------------------- */
-
-static double
-seconds(struct timeval tv)
-{
-	return (double)tv.tv_sec + (double)tv.tv_usec / (double)SEC;
-}
-
-static void
-look_memory(struct own_usage *p)
-{
-	FILE *f = fopen("/proc/self/statm", "re");
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size, resident;
-
-	if (f == NULL)
-		return;
-	if (fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) == 2) {
-		p->virtual = (double)(size * page);
-		p->resident = (double)(resident * page);
-	}
-	fclose(f);
-}
-
-static uint64_t
-count_fds(void)
-{
-	uint64_t n = 0;
-	DIR *dir;
-
-	if ((dir = opendir("/proc/self/fd")) == NULL)
-		return 0;
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n >= 3 ? n - 3 : 0;	/* . and .. and the directory itself */
-}
-
-void
-metrics_usage(struct own_usage *p)
-{
-	struct rusage usage;
-	struct rlimit limit;
-
-	*p = (struct own_usage){ .cpu = 0 };
-	if (getrusage(RUSAGE_SELF, &usage) == 0)
-		p->cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		p->max_fds = (double)limit.rlim_cur;
-	look_memory(p);
-	p->fds = (double)count_fds();
-}
 
 /* -- text ---------------------------------------------------------------------- */
 
@@ -244,22 +196,6 @@ put_durations(const struct page *p, const struct family *f UNUSED)
 
 enum { SCHEDULE_LAST, SCHEDULE_NEXT, SCHEDULE_MISSED, SCHEDULE_RUNS };
 
-/* NAN: not known, no sample. */
-static double
-schedule_value(const struct schedule_state *s, size_t which)
-{
-	switch (which) {
-	case SCHEDULE_LAST:
-		return s->last != TICK_NEVER ? (double)s->last : NAN;
-	case SCHEDULE_NEXT:
-		return s->next != TICK_NEVER ? (double)s->next : NAN;
-	case SCHEDULE_MISSED:
-		return s->missed != -1 ? s->missed : NAN;
-	default:
-		return (double)s->runs;
-	}
-}
-
 static void
 put_schedules(const struct page *p, const struct family *f)
 {
@@ -268,8 +204,14 @@ put_schedules(const struct page *p, const struct family *f)
 
 	for (size_t i = 0; i < p->m->nschedules; i++) {
 		s = &p->m->schedules[i];
-		v = schedule_value(s, f->at);
-		if (isnan(v))
+		v = (double)s->runs;
+		if (f->at == SCHEDULE_LAST)
+			v = s->last != TICK_NEVER ? (double)s->last : NAN;
+		else if (f->at == SCHEDULE_NEXT)
+			v = s->next != TICK_NEVER ? (double)s->next : NAN;
+		else if (f->at == SCHEDULE_MISSED)
+			v = s->missed != -1 ? s->missed : NAN;
+		if (isnan(v))		/* not known, no sample */
 			continue;
 		buf_printf(p->out, "%s{schedule=\"", f->name);
 		metrics_label(s->cfg->name, p->out);
@@ -306,9 +248,6 @@ static const struct family families[] = {
 	{ "rqd_queue_latency_seconds", "gauge",
 	    "How long the message has waited that has waited longest; an estimate for lists.",
 	    QUEUE(latency) },
-	{ "rqd_queue_latency_least_seconds", "gauge",
-	    "Where rqd_queue_latency_seconds is not known: it is at least that.",
-	    QUEUE(latency_least) },
 	{ "rqd_queue_stalled_seconds", "gauge",
 	    "How long messages have waited with none of them being taken by any daemon.",
 	    QUEUE(stalled) },
@@ -346,49 +285,129 @@ static const struct family families[] = {
 
 /* -- all of it ----------------------------------------------------------------- */
 
-/* A counter of the table in stats.c. */
-static void
-put_counter(const struct page *p, enum stat s)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "rqd_queue_%s_total", stats_name(s));
-	put_head(p->out, name, "counter", stats_help(s));
-	for (size_t i = 0; i < p->m->nqueues; i++) {
-		put_series(p, name, i, NULL);
-		buf_printf(p->out, "%" PRIu64 "\n", p->m->queues[i].stats->n[s]);
-	}
-}
-
-static char **
-make_labels(const struct metrics *m)
-{
-	char **labels = xcalloc(m->nqueues + 1, sizeof(char *));
-	struct buf b = BUF_INIT;
-
-	for (size_t i = 0; i < m->nqueues; i++) {
-		buf_puts(&b, "queue=\"");
-		metrics_label(m->queues[i].name, &b);
-		buf_addc(&b, '"');
-		labels[i] = buf_steal(&b);
-	}
-	return labels;
-}
-
 void
 metrics_text(const struct metrics *m, struct buf *out)
 {
-	struct page p = { m, make_labels(m), out };
-	const struct family *f;
+	struct page p = { m, xcalloc(m->nqueues + 1, sizeof(char *)), out };
+	struct buf label = BUF_INIT;
+	char name[64];
 
-	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-		f = &families[i];
+	for (size_t i = 0; i < m->nqueues; i++) {
+		buf_puts(&label, "queue=\"");
+		metrics_label(m->queues[i].name, &label);
+		buf_addc(&label, '"');
+		p.labels[i] = buf_steal(&label);
+	}
+	for (const struct family *f = families; f < families + ARRAY_LEN(families); f++) {
 		put_head(out, f->name, f->type, f->help);
 		f->put(&p, f);
 	}
-	for (enum stat s = 0; s < STAT_MAX; s++)
-		put_counter(&p, s);
+	/* The counters of the table in stats.c. */
+	for (enum stat s = 0; s < STAT_MAX; s++) {
+		snprintf(name, sizeof(name), "rqd_queue_%s_total", stats_name(s));
+		put_head(out, name, "counter", stats_help(s));
+		for (size_t i = 0; i < m->nqueues; i++) {
+			put_series(&p, name, i, NULL);
+			buf_printf(out, "%" PRIu64 "\n", m->queues[i].stats->n[s]);
+		}
+	}
 	for (size_t i = 0; i < m->nqueues; i++)
 		free(p.labels[i]);
 	free(p.labels);
+}
+
+/* -- the numbers --------------------------------------------------------------- */
+
+/* The kernel's figures of this process. */
+static void
+look_at_process(struct own_usage *p)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	DIR *dir = opendir("/proc/self/fd");
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size, resident;
+	struct rusage usage;
+	struct rlimit limit;
+
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		p->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+		    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / (double)SEC;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		p->max_fds = (double)limit.rlim_cur;
+	if (f != NULL && fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) == 2) {
+		p->virtual = (double)(size * page);
+		p->resident = (double)(resident * page);
+	}
+	if (f != NULL)
+		fclose(f);
+	while (dir != NULL && readdir(dir) != NULL)
+		p->fds++;
+	if (dir != NULL)
+		closedir(dir);
+	p->fds -= p->fds >= 3 ? 3 : 0;	/* . and .. and the directory itself */
+}
+
+static void
+older(const struct message *msg, pid_t pid UNUSED, const char *progress UNUSED, usec_t age,
+    void *arg)
+{
+	usec_t *oldest = arg;
+
+	if (msg != NULL && age > *oldest)
+		*oldest = age;
+}
+
+static struct metrics_queue
+queue_metrics(struct consumer *c, const struct survey_result *r)
+{
+	const struct queue_config *cfg = consumer_config(c);
+	const struct survey_queue *q = r != NULL ? survey_find(r, cfg->key) : NULL;
+	int64_t taken;
+	double l = consumer_waited(c, &taken);
+	usec_t oldest = 0;
+
+	if (q != NULL)
+		l = state_latency_with(cfg->kind, &q->depth, l);
+	consumer_each(c, older, &oldest);
+	return (struct metrics_queue){
+		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
+		.depth = q != NULL ? &q->depth : NULL, .running = consumer_in_flight(c),
+		.concurrency = config_most(cfg), .oldest = clock_seconds(oldest),
+		.stalled = q == NULL ? NAN :
+		    clock_seconds(stall_length(consumer_stall(c), clock_mono())),
+		.latency = q != NULL && l >= 0 ? l : NAN,
+	};
+}
+
+void
+metrics_collect(const struct view *v, const struct survey_result *r,
+    struct buf *out)
+{
+	struct metrics_queue *queues = xcalloc(v->nconsumers + 1, sizeof(*queues));
+	const struct queue_config *cfg, *now;
+	size_t i, nschedules = schedules_count(v->schedules);
+	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
+	struct metrics all = {
+		.version = PACKAGE_VERSION, .config_hash = v->config->hash, .state = v->state,
+		.reload_ok = v->reload_error[0] == '\0', .redis_up = nodes_are_ready(v->nodes),
+		.reconnects = (double)nodes_reconnects(v->nodes),
+		.outstanding = nodes_outstanding(v->nodes),
+		.handlers = dispatcher_taken(v->dispatcher),
+		.max_handlers = v->config->max_handlers, .log_dropped = (double)log_dropped(),
+		.started = clock_seconds(v->started), .queues = queues,
+		.schedules = schedules, .nschedules = nschedules,
+	};
+
+	look_at_process(&all.process);
+	for (i = 0; i < v->nconsumers; i++) {
+		/* After a change of its key a queue has two, until the old one is drained. */
+		cfg = consumer_config(v->consumers[i]);
+		now = config_queue(v->config, cfg->name);
+		if (now == NULL || now == cfg)
+			queues[all.nqueues++] = queue_metrics(v->consumers[i], r);
+	}
+	for (i = 0; i < nschedules; i++)
+		schedules[i] = schedules_get(v->schedules, i);
+	metrics_text(&all, out);
+	free(schedules);
+	free(queues);
 }

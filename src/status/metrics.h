@@ -1,10 +1,9 @@
 /*
  * /metrics: Prometheus' text format, version 0.0.4.
  *
- * metrics_collect.c gathers the numbers; this file makes text of them.  A new metric is a
- * member of struct metrics, filled in metrics_collect.c, and a row in metrics.c.  A new counter
- * of queues is a row of base/stats.c only.  Names and labels never
- * change; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
+ * A new metric is a member of struct metrics, filled by metrics_collect(), and a row of the table
+ * in metrics.c.  A new counter of queues is a row of base/stats.c only.  Names and labels never
+ * change; rqd-metrics(7) lists them, and tests/lint/80-docs.t compares.
  */
 #pragma once
 
@@ -15,6 +14,8 @@
 #include "engine/consumer.h"
 #include "engine/schedule.h"
 #include "queue/depth.h"
+#include "status/survey.h"
+#include "status/view.h"
 
 #define METRICS_TYPE	"text/plain; version=0.0.4; charset=utf-8"
 
@@ -28,7 +29,6 @@ struct metrics_queue {
 	double			 oldest;	/* seconds in flight; 0: nothing is */
 	double			 stalled;	/* seconds; NAN: not known now */
 	double			 latency;	/* seconds; NAN: not known */
-	double			 latency_least;	/* seconds; NAN: not known, or latency is */
 };
 
 /* The kernel's figures of this process; 0 where it does not tell one. */
@@ -59,7 +59,9 @@ struct metrics {
 	size_t			 nschedules;
 };
 
-void	metrics_usage(struct own_usage *);
+/* Appends all of it; survey NULL: Redis does not answer. */
+void	metrics_collect(const struct view *, const struct survey_result *,
+	    struct buf *);
 void	metrics_text(const struct metrics *, struct buf *);
 
 /* The value of a label, without quotes: \, " and newline escaped, always UTF-8. */

@@ -13,34 +13,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/util.h"
 #include "loop/timer.h"
-#include "status/dead_summary.h"
 #include "status/history.h"
 #include "status/http.h"
 #include "status/metrics.h"
-#include "status/metrics_collect.h"
 #include "status/page.h"
-#include "status/queue_json.h"
 #include "status/queue_state.h"
-#include "status/stall.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
 #define REUSE		(500 * MSEC)
-#define PART_EVERY	(1 * MSEC)	/* of a long history: other events come between */
 #define FIRST_SAMPLE	(1 * SEC)	/* when Redis and the first heartbeat are there */
 #define JSON		"application/json"
 #define TEXT		"text/plain; charset=utf-8"
 
-/* A page that make() writes from a survey. */
-struct report {
+/* Pages that need a survey. */
+static const struct report {
 	enum survey_scope scope;
 	const char	*type;
-	void		(*make)(struct pages *, const struct survey_result *, struct buf *);
+} reports[] = {
+	{ SURVEY_OWN, METRICS_TYPE },
+	{ SURVEY_FLEET, JSON },
 };
 enum { REPORT_METRICS, REPORT_STATUS, REPORTS };
-static const struct report reports[REPORTS];
 
 struct pages {
 	bool		 stopping;	/* the view's objects may be freed */
@@ -48,22 +45,20 @@ struct pages {
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
-	struct stalls	 stalls;	/* of the queues */
 	usec_t		 noted;		/* time of the last survey that was taken */
-	struct dead_reader	*reader;
+	struct loop	*loop;
+	struct nodes	*nodes;
+	TAILQ_HEAD(, inquiry) inquiries;	/* which read dead letters */
+	usec_t		 letters_at;	/* mono; the next letter may be read */
 	struct history	*history;
 	struct buf	 history_text;
 	usec_t		 history_made;	/* its last sample then */
-	bool		 history_whole;	/* false: a part of it is to be made, or all */
-	size_t		 history_next;	/* see history_text() */
-	struct timer	 history_more;	/* set while requests wait */
-	struct http_request **history_waits;	/* nhistory_waits; owned */
-	size_t		 nhistory_waits;
 	struct timer	 sample;	/* set while it listens */
 	/* A text that may be sent again. */
-	struct {
+	struct made {
 		struct buf	 text;
 		usec_t		 at;	/* 0: none */
+		bool		 details;	/* as in struct view */
 	} made[REPORTS];
 };
 
@@ -80,6 +75,16 @@ look(const struct pages *p)
 	struct view v = { .config = NULL };
 
 	p->look(&v, p->arg);
+	return v;
+}
+
+/* The view for a client. */
+static struct view
+look_for(const struct pages *p, const struct http_request *r)
+{
+	struct view v = look(p);
+
+	v.details = v.config->http.details || http_is_unix(r);
 	return v;
 }
 
@@ -105,68 +110,48 @@ static void
 serve_ready(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
 	struct view v = look(arg);
-	struct buf b = BUF_INIT;
+	char *text;
 
 	if (strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0)
 		say(r, 503, v.state);
 	else if (nodes_are_ready(v.nodes))
 		say(r, 200, "ready");
 	else {
-		buf_printf(&b, "Redis is down%s%s%s\n",
+		text = xasprintf("Redis is down%s%s%s",
 		    nodes_is_one_ready(v.nodes) ? " in part" : "",
 		    v.redis_error[0] != '\0' ? ": " : "", v.redis_error);
-		http_answer(r, 503, TEXT, &b);
+		say(r, 503, text);
+		free(text);
 	}
 }
 
 /* -- from one survey to the next -------------------------------------------------- */
 
-static struct history_point
-point_of(const struct survey_queue *q, const struct survey_result *r)
-{
-	const struct depth *d = &q->depth;
-	struct service service;
-	struct facts f = survey_facts(q, r, &service);
-	struct latency l = state_latency(&f);
-
-	return (struct history_point){
-		.depth = d->waiting >= 0 && d->due > 0 ? d->waiting + d->due : d->waiting,
-		.running = state_running(&f),
-		.latency = l.how == LATENCY_UNKNOWN ? -1 : l.seconds,
-		.acked = d->total[STAT_ACKED], .failed = d->total[STAT_FAILED],
-	};
-}
-
-/* Adds a survey of the fleet to the history, if a sample is due. */
-static void
-remember(struct pages *p, const struct survey_result *r)
-{
-	struct history_point point;
-
-	if (r->scope != SURVEY_FLEET || !history_begin(p->history, r->at))
-		return;
-	for (size_t i = 0; i < r->n; i++) {
-		point = point_of(&r->queues[i], r);
-		history_add(p->history, r->queues[i].keys.name[KEY_QUEUE], &point);
-	}
-}
-
-/* Compares a new survey with the one before, and adds it to the history. */
+/* Compares a new survey with the one before, and adds it to the history if a sample is due. */
 static void
 note(struct pages *p, const struct view *v, const struct survey_result *r)
 {
 	const struct survey_queue *q;
-	const struct consumer *c;
+	struct consumer *c;
+	const struct depth *d;
+	bool sample;
 
 	if (r == NULL || r->at == p->noted)
 		return;
 	p->noted = r->at;
-	remember(p, r);
+	sample = r->scope == SURVEY_FLEET && history_begin(p->history, r->at);
+	for (size_t i = 0; sample && i < r->n; i++) {
+		d = &r->queues[i].depth;
+		history_add(p->history, r->queues[i].keys.name[KEY_QUEUE], &(struct history_point){
+		    .depth = d->waiting >= 0 && d->due > 0 ? d->waiting + d->due : d->waiting,
+		    .acked = d->total[STAT_ACKED], .failed = d->total[STAT_FAILED] });
+	}
 	for (size_t i = 0; i < v->nconsumers; i++) {
 		c = v->consumers[i];
-		if ((q = survey_find(r, consumer_config(c)->key)) == NULL || q->depth.waiting < 0)
+		q = survey_find(r, consumer_config(c)->key);
+		if (q == NULL || q->depth.waiting < 0)
 			continue;
-		stall_note(stalls_get(&p->stalls, consumer_config(c)->key), r->at,
+		stall_note(consumer_stall(c), r->at,
 		    q->depth.waiting + (q->depth.due > 0 ? q->depth.due : 0),
 		    /* The fleet's as counted in Redis, and ours, which are newer. */
 		    q->depth.total[STAT_DELIVERED] +
@@ -174,53 +159,36 @@ note(struct pages *p, const struct view *v, const struct survey_result *r)
 	}
 }
 
-/* -- reports ------------------------------------------------------------------ */
-
-static void
-make_metrics(struct pages *p, const struct survey_result *r, struct buf *out)
-{
-	struct view v = look(p);
-
-	note(p, &v, r);
-	metrics_collect(&v, &p->stalls, r, out);
-}
-
-static void
-make_status(struct pages *p, const struct survey_result *r, struct buf *out)
-{
-	struct view v = look(p);
-
-	note(p, &v, r);
-	status_text(&v, r, p->history, out);
-}
-
 /* -- requests that wait for a survey ---------------------------------------------------- */
 
-static const struct report reports[REPORTS] = {
-	[REPORT_METRICS] = { SURVEY_OWN, METRICS_TYPE, make_metrics },
-	[REPORT_STATUS] = { SURVEY_FLEET, JSON, make_status },
-};
-
-/* Sends a text that was made just now, or makes it. */
+/* Sends a text that was made just now for a client that may see as much, or makes it. */
 static void
 surveyed(const struct survey_result *r, void *arg)
 {
 	struct wait *w = arg;
 	struct pages *p = w->pages;
-	struct buf *text = &p->made[w->report - reports].text, body = BUF_INIT;
-	usec_t now = clock_mono(), *at = &p->made[w->report - reports].at;
+	struct made *made = &p->made[w->report - reports];
+	struct buf body = BUF_INIT;
+	usec_t now = clock_mono();
+	struct view v;
 
 	if (p->stopping) {
 		say(w->request, 503, "stopped");
 		free(w);
 		return;
 	}
-	if (*at == 0 || now - *at > REUSE || r == NULL) {
-		buf_clear(text);
-		w->report->make(p, r, text);
-		*at = r != NULL ? now : 0;
+	v = look_for(p, w->request);
+	if (made->at == 0 || now - made->at > REUSE || r == NULL || made->details != v.details) {
+		note(p, &v, r);
+		buf_clear(&made->text);
+		if (w->report == &reports[REPORT_METRICS])
+			metrics_collect(&v, r, &made->text);
+		else
+			status_text(&v, r, p->history, &made->text);
+		made->at = r != NULL ? now : 0;
+		made->details = v.details;
 	}
-	buf_add(&body, text->data, text->len);
+	buf_add(&body, made->text.data, made->text.len);
 	http_answer(w->request, 200, w->report->type, &body);
 	free(w);
 }
@@ -249,56 +217,20 @@ sampled(const struct survey_result *r, void *arg)
 	timer_set(&p->sample, history_pace(r->fleet.n, r->nkeys));
 }
 
-static bool
-has_history(const struct pages *p)
-{
-	return p->history_whole && p->history_made == history_last(p->history);
-}
-
-/* Makes the next part of the text; begins anew where a sample came between two parts. */
-static void
-make_history(struct pages *p)
-{
-	if (p->history_whole || p->history_made != history_last(p->history)) {
-		buf_clear(&p->history_text);
-		p->history_next = 0;
-		p->history_made = history_last(p->history);
-	}
-	p->history_whole = history_text(p->history, &p->history_next, &p->history_text);
-}
-
-/*
- * Makes one part of the text in a turn, or sends one answer if it is whole: an answer
- * copies megabytes.
- */
-static void
-give_history(void *arg)
-{
-	struct pages *p = arg;
-	struct buf body = BUF_INIT;
-
-	if (!has_history(p))
-		make_history(p);
-	if (has_history(p)) {
-		buf_add(&body, p->history_text.data, p->history_text.len);
-		http_answer(p->history_waits[--p->nhistory_waits], 200, JSON, &body);
-	}
-	if (p->nhistory_waits > 0)
-		timer_set(&p->history_more, PART_EVERY);
-}
-
-/*
- * Serves /history, also while Redis is down.  The text of a large fleet is long, so it
- * is made once per sample.
- */
+/* Serves /history, also while Redis is down.  The text is long, so it is made once per sample. */
 static void
 serve_history(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
 	struct pages *p = arg;
+	struct buf body = BUF_INIT;
 
-	*APPEND(p->history_waits, p->nhistory_waits) = r;
-	if (!timer_is_set(&p->history_more))
-		give_history(p);
+	if (p->history_text.len == 0 || p->history_made != history_last(p->history)) {
+		buf_clear(&p->history_text);
+		history_text(p->history, &p->history_text);
+		p->history_made = history_last(p->history);
+	}
+	buf_add(&body, p->history_text.data, p->history_text.len);
+	http_answer(r, 200, JSON, &body);
 }
 
 /* sampled() sets the timer again, for later if the fleet is large. */
@@ -315,27 +247,38 @@ take_sample(void *arg)
 
 /* -- one queue ------------------------------------------------------------------ */
 
+/* Letters may be large: they are read one after the other, in 1/SHARE of Redis' time. */
+#define PAUSE		(20 * MSEC)
+#define SHARE		10
+
 /* A request for /queue. */
 struct inquiry {
+	TAILQ_ENTRY(inquiry) entry;	/* while n > 0 */
 	struct pages	*pages;
 	struct http_request	*request;
 	char		*key;		/* of the queue; owned */
 	char		**keys;		/* it and its shards; owned */
 	size_t		 n;		/* of them; 0: the letters were not asked for yet */
 	size_t		 next;		/* of them */
-	json_t		*dead;		/* the summary so far; NULL: none; owned */
+	json_t		*newest;	/* of the letters so far; NULL: none; owned */
+	struct timer	 turn;		/* to ask for the newest letter of the next key */
+	struct request	 letter;
+	usec_t		 asked_at;
 };
 
 static void	inquire(struct inquiry *);
-static void	ask_letters(struct inquiry *);
 
 static void
 inquiry_free(struct inquiry *i)
 {
+	if (i->n > 0)
+		TAILQ_REMOVE(&i->pages->inquiries, i, entry);
+	request_cancel(&i->letter);
+	timer_stop(&i->turn);
 	for (size_t k = 0; k < i->n; k++)
 		free(i->keys[k]);
 	free(i->keys);
-	json_decref(i->dead);
+	json_decref(i->newest);
 	free(i->key);
 	free(i);
 }
@@ -348,30 +291,46 @@ inquiry_refuse(struct inquiry *i, int status, const char *why)
 }
 
 static void
-got_letters(const json_t *dead, void *arg)
+got_letter(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct inquiry *i = arg;
+	json_t *o = how == CONN_REPLY ? queue_letter(reply) : NULL;
 
-	if (i->dead != NULL && dead != NULL)
-		dead_summary_add(i->dead, dead);
-	else if (i->dead == NULL && dead != NULL)
-		i->dead = json_deep_copy(dead);
+	i->pages->letters_at = clock_mono() + PAUSE + (SHARE - 1) * (clock_mono() - i->asked_at);
+	if (fleet_number(o, "died", 0) > fleet_number(i->newest, "died", 0)) {
+		json_decref(i->newest);
+		i->newest = json_incref(o);
+	}
+	json_decref(o);
 	if (i->pages->stopping)
 		inquiry_refuse(i, 503, "stopped");
 	else if (i->next < i->n)
-		ask_letters(i);
+		timer_set_at(&i->turn, i->pages->letters_at);
 	else
 		inquire(i);	/* this may start with another survey */
 }
 
-/* Asks for the letters of the next key. */
+/* Asks for the newest letter of the next key, unless another inquiry is first. */
 static void
-ask_letters(struct inquiry *i)
+ask_letter(void *arg)
 {
+	struct inquiry *i = arg;
+	struct pages *p = i->pages;
+	struct words w = { .n = 0 };
 	struct keys keys;
 
+	if (clock_mono() < p->letters_at) {
+		timer_set_at(&i->turn, p->letters_at);
+		return;
+	}
+	i->asked_at = clock_mono();
+	p->letters_at = i->asked_at + SEC;	/* got_letter() comes before */
 	keys_init(&keys, i->keys[i->next++]);
-	dead_reader_ask(i->pages->reader, keys.name[KEY_DEAD], got_letters, i);
+	keys_add(&keys, &w, KEY_DEAD);
+	for (const char *const *word = queue_letter_words; *word != NULL; word++)
+		words_add(&w, *word);
+	request_script(&i->letter, nodes_conn(p->nodes, keys.name[KEY_DEAD]),
+	    script_find("dead_list"), &w);
 	keys_done(&keys);
 }
 
@@ -388,14 +347,15 @@ found_queue(const struct survey_result *r, void *arg)
 		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
 	} else if (q == NULL) {
 		inquiry_refuse(i, 404, "There is no such queue.");
-	} else if (q->depth.dead > 0 && i->n == 0) {
+	} else if (q->depth.dead > 0 && i->n == 0 && look_for(i->pages, i->request).details) {
+		TAILQ_INSERT_TAIL(&i->pages->inquiries, i, entry);
 		*APPEND(i->keys, i->n) = xstrdup(i->key);
 		for (size_t k = 0; k < q->nshards; k++)
 			*APPEND(i->keys, i->n) = xstrdup(q->shards[k]);
-		ask_letters(i);
+		timer_set(&i->turn, 0);
 	} else {
-		v = look(i->pages);
-		queue_text(&v, r, q, i->dead, &b);
+		v = look_for(i->pages, i->request);
+		queue_text(&v, r, q, i->newest, &b);
 		http_answer(i->request, 200, JSON, &b);
 		inquiry_free(i);
 	}
@@ -415,6 +375,8 @@ serve_queue(struct http_request *r, const struct http_route *route UNUSED, void 
 	struct inquiry *i = xcalloc(1, sizeof(*i));
 
 	*i = (struct inquiry){ .pages = arg, .request = r, .key = http_parameter(r, "key") };
+	timer_init(&i->turn, i->pages->loop, ask_letter, i);
+	request_init(&i->letter, got_letter, i);
 	if (i->key == NULL)
 		inquiry_refuse(i, 400, "Which one? Ask for /queue?key=KEY.");
 	else
@@ -462,11 +424,11 @@ pages_new(struct loop *loop, struct nodes *nodes, const char *host,
     void (*look_fn)(struct view *, void *), void *arg)
 {
 	struct pages *p = NEW(struct pages, .look = look_fn, .arg = arg,
-	    .survey = survey_new(loop, nodes), .reader = dead_reader_new(loop, nodes),
-	    .history = history_new(HISTORY_QUEUES, HISTORY_APART));
+	    .loop = loop, .nodes = nodes, .survey = survey_new(loop, nodes),
+	    .history = history_new());
 
 	timer_init(&p->sample, loop, take_sample, p);
-	timer_init(&p->history_more, loop, give_history, p);
+	TAILQ_INIT(&p->inquiries);
 	p->http = http_new(loop, routes, host, p);
 	return p;
 }
@@ -486,9 +448,6 @@ pages_stop(struct pages *p)
 {
 	p->stopping = true;
 	timer_stop(&p->sample);
-	timer_stop(&p->history_more);
-	while (p->nhistory_waits > 0)
-		say(p->history_waits[--p->nhistory_waits], 503, "stopped");
 	http_listen(p->http, "");
 }
 
@@ -497,13 +456,12 @@ pages_free(struct pages *p)
 {
 	if (p == NULL)
 		return;
-	dead_reader_free(p->reader);
+	while (!TAILQ_EMPTY(&p->inquiries))
+		inquiry_refuse(TAILQ_FIRST(&p->inquiries), 503, "stopped");
 	survey_free(p->survey);
 	http_free(p->http);
-	stalls_done(&p->stalls);
 	history_free(p->history);
 	buf_done(&p->history_text);
-	free(p->history_waits);
 	for (size_t i = 0; i < REPORTS; i++)
 		buf_done(&p->made[i].text);
 	free(p);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "policy/waited.h"
 #include "queue/pausetext.h"
 #include "status/json_bytes.h"
 
@@ -48,6 +49,12 @@ reason_text(const struct facts *f, const char *what, struct buf *b)
 	return MOOD_BAD;
 }
 
+bool
+state_is_empty(const struct depth *d)
+{
+	return d->waiting == 0 && d->retry <= 0 && d->in_flight <= 0;
+}
+
 enum mood
 state_text(const struct facts *f, struct buf *b)
 {
@@ -56,9 +63,6 @@ state_text(const struct facts *f, struct buf *b)
 
 	if (d->problem != NULL)
 		return say(b, MOOD_BAD, "error: %s", d->problem);
-	if (f->unnamed)
-		return say(b, d->dead == depth_messages(d) ? MOOD_WARN : MOOD_BAD,
-		    "no configuration names it");
 	if (d->paused || d->partly)
 		return pause_text(d, b);
 	if (s->daemons == 0 && f->elsewhere)
@@ -67,6 +71,8 @@ state_text(const struct facts *f, struct buf *b)
 	if (s->daemons == 0)
 		return say(b, f->full || d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE,
 		    f->full ? "no daemon is seen: Redis is full" : "no daemon");
+	if (strcmp(s->state, "suspended") == 0 && state_is_empty(d))
+		return say(b, MOOD_IDLE, "idle, suspended: %s", s->reason);
 	if (strcmp(s->state, "suspended") == 0)
 		return reason_text(f, "suspended", b);
 	if (strcmp(s->state, "refused") == 0)
@@ -83,67 +89,34 @@ state_text(const struct facts *f, struct buf *b)
 	return say(b, MOOD_OK, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 }
 
-static json_t *
-pause_json(const struct depth *d)
-{
-	struct pausetext t;
-	json_t *o;
-
-	if (!d->paused && !d->partly)
-		return NULL;
-	t = pausetext_split(d->pause);
-	o = json_set(json_object(), "by:b at:b reason:s left:f", t.who, (size_t)t.who_len,
-	    t.when, (size_t)t.when_len, t.why, d->pause_left >= 0 ? d->pause_left : NAN);
-	return d->partly ? json_set(o, "partly:t", true) : o;
-}
-
-static json_t *
-totals_json(const struct depth *d)
-{
-	json_t *o = json_object();
-
-	for (size_t i = 0; i < STAT_MAX; i++)
-		json_set(o, "*:i", stats_name((enum stat)i), d->total[i]);
-	return o;
-}
-
-double
-state_oldest(const struct facts *f)
-{
-	return f->depth->in_flight == 0 ? -1 : f->service->oldest;
-}
-
-/* The number of running messages; for kinds without leases only daemons know it. */
-int64_t
+/* How many messages run, -1: not known; for kinds without leases only daemons know it. */
+static int64_t
 state_running(const struct facts *f)
 {
 	return kind_has(f->kind, TRAIT_LEASES) ? f->depth->in_flight : f->service->running;
 }
 
-struct latency
-state_latency_with(enum kind kind, const struct depth *d, struct latency list)
+double
+state_latency_with(enum kind kind, const struct depth *d, double list)
 {
-	static const struct latency none = { LATENCY_KNOWN, 0 };
-
 	if (!kind_waits(kind) || d->waiting < 0)
-		return (struct latency){ LATENCY_UNKNOWN, 0 };
+		return -1;
 	if (kind_source(kind) != SOURCE_LIST)
 		return d->overdue;
 	if (d->waiting == 0)
-		list = none;
-	return kind_has(kind, TRAIT_LEASES) ? latency_of_both(list, d->overdue) : list;
+		list = 0;
+	return kind_has(kind, TRAIT_LEASES) ? waited_longer(list, d->overdue) : list;
 }
 
 /* The latency.  If no message was taken since the heartbeat, the time since then is added. */
-struct latency
+double
 state_latency(const struct facts *f)
 {
 	const struct service *s = f->service;
-	struct latency list = s->latency;
-	double since = f->depth->now - s->latency_at;
+	double list = s->latency, since = f->depth->now - s->latency_at;
 
-	if (list.seconds > 0 && s->latency_taken == f->depth->taken && since > 0)
-		list.seconds += since < BEAT_OLD ? since : BEAT_OLD;
+	if (list > 0 && s->latency_taken == f->depth->taken && since > 0)
+		list += since < BEAT_OLD ? since : BEAT_OLD;
 	return state_latency_with(f->kind, f->depth, list);
 }
 
@@ -153,7 +126,7 @@ state_is_late(const struct facts *f)
 	int64_t most = f->service->concurrency;
 
 	return f->depth->waiting > 0 && most > 0 && state_running(f) >= most &&
-	    state_latency(f).seconds >= STATE_LATE;
+	    state_latency(f) >= STATE_LATE;
 }
 
 int
@@ -175,22 +148,31 @@ state_json(const struct facts *f)
 	const struct service *s = f->service;
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
-	struct latency l = state_latency(f);
-	double oldest = state_oldest(f);
+	/* By heartbeats, which may be older than what Redis says. */
+	double latency = state_latency(f), oldest = d->in_flight == 0 ? -1 : s->oldest;
 	char *differs = fleet_difference(s);
-	json_t *o;
+	json_t *o, *totals = json_object(), *pause = NULL;
+	struct pausetext t;
 
+	if (d->paused || d->partly) {
+		t = pausetext_split(d->pause);
+		pause = json_set(json_object(), "by:b at:b reason:s left:f", t.who,
+		    (size_t)t.who_len, t.when, (size_t)t.when_len, t.why,
+		    d->pause_left >= 0 ? d->pause_left : NAN);
+	}
+	if (d->partly)
+		json_set(pause, "partly:t", true);
+	for (size_t i = 0; i < STAT_MAX; i++)
+		json_set(totals, "*:i", stats_name((enum stat)i), d->total[i]);
 	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
 	    "delayed:n dead:n daemons:i concurrency:i oldest:f state:b mood:s paused:j totals:j "
-	    "error:s cause:s", f->name, f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE],
-	    kind_name(f->kind), d->waiting, state_running(f), d->retry, d->due, d->delayed,
-	    d->dead, (int64_t)s->daemons, s->concurrency,
-	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
-	    totals_json(d), d->problem, s->cause[0] != '\0' ? s->cause : NULL);
+	    "error:s cause:s differs:s latency:f", f->name, f->keys->name[KEY_QUEUE],
+	    f->keys->len[KEY_QUEUE], kind_name(f->kind), d->waiting, state_running(f), d->retry,
+	    d->due, d->delayed, d->dead, (int64_t)s->daemons, s->concurrency,
+	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause, totals,
+	    d->problem, s->cause[0] != '\0' ? s->cause : NULL, differs,
+	    latency >= 0 ? latency : NAN);
 	buf_done(&state);
-	json_set(o, "differs:s latency:f latency_least:f", differs,
-	    l.how == LATENCY_KNOWN ? l.seconds : NAN,
-	    l.how == LATENCY_LEAST ? l.seconds : NAN);
 	free(differs);
 	return o;
 }

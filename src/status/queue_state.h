@@ -18,7 +18,6 @@ struct facts {
 	const struct keys	*keys;
 	enum kind		 kind;
 	bool			 elsewhere;	/* declared for others: concurrency = 0 */
-	bool			 unnamed;	/* no configuration has it */
 	bool			 full;		/* Redis is, and so refuses heartbeats */
 	const struct depth	*depth;
 	const struct service	*service;
@@ -27,22 +26,16 @@ struct facts {
 
 enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
 
-/*
- * How long the longest handler has run, in seconds, by the heartbeats; -1: by Redis
- * nothing is in flight.
- */
-double	state_oldest(const struct facts *);
-
-/* How many messages run; -1: not known. */
-int64_t	state_running(const struct facts *);
-
-/* The queue's latency, as all daemons and Redis know it. */
-struct latency	 state_latency(const struct facts *);
+/* How long the oldest message has waited, as all daemons and Redis know it; -1: not known. */
+double	state_latency(const struct facts *);
 /* The same for a caller that knows how long messages in a list have waited. */
-struct latency	 state_latency_with(enum kind, const struct depth *, struct latency list);
+double	state_latency_with(enum kind, const struct depth *, double list);
 
 /* Appends a few words, unescaped: why the queue does not run, or its problem, or "ok". */
 enum mood	 state_text(const struct facts *, struct buf *);
+
+/* Whether there is no message that a daemon could try, now or later. */
+bool		 state_is_empty(const struct depth *);
 
 /*
  * Whether all handlers are busy, and a message has waited STATE_LATE or longer: the

@@ -1,4 +1,4 @@
-/* The JSON of /status; see status_json.h. */
+/* The JSON of /status and /queue; see status_json.h. */
 #include "status/status_json.h"
 
 #include <jansson.h>
@@ -68,17 +68,6 @@ member_json(const struct daemon *d, double now)
 	    now > d->seen ? now - d->seen : 0.0, unusual);
 }
 
-static json_t *
-fleet_json(const struct view *v, const struct survey_result *r)
-{
-	json_t *list = json_array();
-	double now = conn_redis_time(nodes_conn(v->nodes, KEYS_DAEMONS));
-
-	for (size_t i = 0; i < r->fleet.n; i++)
-		json_array_append_new(list, member_json(&r->fleet.daemons[i], now));
-	return list;
-}
-
 static int
 by_name(const void *va, const void *vb)
 {
@@ -87,40 +76,35 @@ by_name(const void *va, const void *vb)
 	return strcmp((*a)->name, (*b)->name);
 }
 
+/* The queues that some daemon is configured for. */
 static json_t *
-queue_json(const struct survey_queue *q, const struct survey_result *r, const struct history *h)
+queues_json(const struct view *v, const struct survey_result *r, const struct history *h)
 {
-	struct history_rates rates = history_rates(h, q->keys.name[KEY_QUEUE]);
-	struct service service;
-	struct facts facts = survey_facts(q, r, &service);
+	const struct survey_queue **sorted = xcalloc(r->n + 1, sizeof(*sorted)), *q;
 	struct buf ignored = BUF_INIT;
-	enum mood mood = state_text(&facts, &ignored);
+	struct history_rates rates;
+	json_t *list = json_array(), *o;
+	struct service service;
+	struct facts facts;
+	size_t i;
 
+	for (i = 0; i < r->n; i++)
+		sorted[i] = &r->queues[i];
+	qsort(sorted, r->n, sizeof(*sorted), by_name);
+	for (i = 0; i < r->n; i++) {
+		q = sorted[i];
+		rates = history_rates(h, q->keys.name[KEY_QUEUE]);
+		facts = survey_facts(q, r, &service);
+		o = state_json(&facts);
+		if (!v->details)
+			json_set(o, "cause:s", NULL);
+		json_set(o, "own:t late:t trouble:i acked_rate:f failed_rate:f", q->own,
+		    state_is_late(&facts), (int64_t)state_trouble(&facts,
+		    state_text(&facts, &ignored), rates.failed),
+		    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
+		json_array_append_new(list, o);
+	}
 	buf_done(&ignored);
-	return json_set(state_json(&facts), "own:t late:t trouble:i acked_rate:f failed_rate:f",
-	    q->own, state_is_late(&facts),
-	    (int64_t)state_trouble(&facts, mood, rates.failed),
-	    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
-}
-
-/*
- * The queues that some daemon is configured for; with unnamed, those that hold messages
- * and that no daemon is configured for.
- */
-static json_t *
-queues_json(const struct survey_result *r, const struct history *h, bool unnamed)
-{
-	const struct survey_queue **sorted = xcalloc(r->n + 1, sizeof(*sorted));
-	json_t *list = json_array();
-	size_t n = 0;
-
-	for (size_t i = 0; i < r->n; i++)
-		if (r->queues[i].unnamed == unnamed &&
-		    (!unnamed || depth_messages(&r->queues[i].depth) > 0))
-			sorted[n++] = &r->queues[i];
-	qsort(sorted, n, sizeof(*sorted), by_name);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, queue_json(sorted[i], r, h));
 	free(sorted);
 	return list;
 }
@@ -133,31 +117,27 @@ tick_json(int64_t tick)
 	return tick != TICK_NEVER ? json_integer(tick) : NULL;
 }
 
-/* As `rqctl schedules --json` has it. */
-static json_t *
-schedule_json(const struct config *config, const struct schedule_state *s)
-{
-	const struct schedule_config *cfg = s->cfg;
-	const struct queue_config *q = config_queue(config, cfg->queue);
-	bool cron = cfg->every == 0;
-
-	return json_set(json_object(), "name:s queue:s key:s every:j cron:s timezone:s last:j "
-	    "next:j missed:j", cfg->name, cfg->queue, q != NULL ? q->key : cfg->queue,
-	    cron ? NULL : json_integer(cfg->every / SEC), cron ? cfg->cron : NULL,
-	    cron ? cfg->timezone : NULL, tick_json(s->last), tick_json(s->next),
-	    s->missed == 1 ? tick_json(s->missed_at) : NULL);
-}
-
-/* Of this daemon's configuration. */
+/* Of this daemon's configuration, as `rqctl schedules --json` has them. */
 static json_t *
 schedules_json(const struct view *v)
 {
+	const struct schedule_config *cfg;
+	const struct queue_config *q;
 	json_t *list = json_array();
 	struct schedule_state s;
+	bool cron;
 
 	for (size_t i = 0; i < schedules_count(v->schedules); i++) {
 		s = schedules_get(v->schedules, i);
-		json_array_append_new(list, schedule_json(v->config, &s));
+		cfg = s.cfg;
+		q = config_queue(v->config, cfg->queue);
+		cron = cfg->every == 0;
+		json_array_append_new(list, json_set(json_object(), "name:s queue:s key:s every:j "
+		    "cron:s timezone:s last:j next:j missed:j", cfg->name, cfg->queue,
+		    q != NULL ? q->key : cfg->queue,
+		    cron ? NULL : json_integer(cfg->every / SEC), cron ? cfg->cron : NULL,
+		    cron ? cfg->timezone : NULL, tick_json(s.last), tick_json(s.next),
+		    s.missed == 1 ? tick_json(s.missed_at) : NULL));
 	}
 	return list;
 }
@@ -172,37 +152,29 @@ add_problem(json_t *list, const char *level, char *text)
 	free(text);
 }
 
-/* Whether Redis has no heartbeat of this daemon, for example because it is full. */
-static bool
-is_unseen(const struct view *v, const struct survey_result *r)
-{
-	for (size_t i = 0; i < r->fleet.n; i++)
-		if (strcmp(r->fleet.daemons[i].instance, v->instance) == 0)
-			return false;
-	return strcmp(v->state, "running") == 0 && clock_wall() - v->started > UNSEEN_AFTER;
-}
-
-/* own: this daemon's instance, whose failed reload is known without its heartbeat. */
-static void
-add_daemon_problems(json_t *list, const struct daemon *d, const char *own)
-{
-	const char *log = fleet_text(d->beat, "log_error");
-	const char *reload = fleet_text(d->beat, "reload_error");
-
-	if (log[0] != '\0')
-		add_problem(list, "warning", xasprintf(ADVICE_LOG, d->instance, log));
-	if (reload[0] != '\0' && strcmp(d->instance, own) != 0)
-		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, d->instance, reload));
-}
-
 /* Problems of Redis or of daemons, in the words of `rqctl check`. */
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
 {
-	const char *policy = nodes_server(v->nodes)->maxmemory_policy;
+	const char *policy = nodes_server(v->nodes)->maxmemory_policy, *log, *reload;
 	char *full = advice_memory(r->memory, r->memory_max);
-	json_t *list = json_array();
+	bool unseen = strcmp(v->state, "running") == 0 &&
+	    clock_wall() - v->started > UNSEEN_AFTER, own;
+	json_t *list = json_array(), *later = json_array();
+	const struct daemon *d;
 
+	for (size_t k = 0; k < r->fleet.n; k++) {
+		d = &r->fleet.daemons[k];
+		own = strcmp(d->instance, v->instance) == 0;
+		unseen &= !own;
+		log = fleet_text(d->beat, "log_error");
+		reload = fleet_text(d->beat, "reload_error");
+		if (log[0] != '\0')
+			add_problem(later, "warning", xasprintf(ADVICE_LOG, d->instance, log));
+		if (reload[0] != '\0' && !own)	/* its own is known without its heartbeat */
+			add_problem(later, "warning", xasprintf(ADVICE_RELOAD, d->instance,
+			    reload));
+	}
 	if (full != NULL)
 		add_problem(list, "error", full);
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
@@ -211,14 +183,14 @@ problems_json(const struct view *v, const struct survey_result *r)
 	if (v->beat_refused != NULL)
 		add_problem(list, "error", xasprintf("Redis refuses this daemon's heartbeat: %s",
 		    v->beat_refused));
-	if (is_unseen(v, r))
+	if (unseen)	/* for example because Redis is full */
 		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
 		    "Redis: its queues are shown as if it did not serve them"));
 	if (v->reload_error[0] != '\0')
 		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, v->instance,
 		    v->reload_error));
-	for (size_t i = 0; i < r->fleet.n; i++)
-		add_daemon_problems(list, &r->fleet.daemons[i], v->instance);
+	json_array_extend(list, later);
+	json_decref(later);
 	return list;
 }
 
@@ -326,18 +298,149 @@ void
 status_text(const struct view *v, const struct survey_result *r, const struct history *h,
     struct buf *out)
 {
+	double now = conn_redis_time(nodes_conn(v->nodes, KEYS_DAEMONS));
+	json_t *root, *fleet = r != NULL ? json_array() : NULL;
 	char when[CLOCK_TEXT_MAX];
-	json_t *root;
 
-	root = json_set(json_object(), "time:s daemon:j daemons:n ignored:i fleet:j queues:j "
-	    "unnamed:j progress:j schedules:j problems:j",
-	    clock_text(r != NULL ? r->taken : clock_wall(), when), daemon_json(v),
+	for (size_t i = 0; r != NULL && i < r->fleet.n; i++)
+		json_array_append_new(fleet, member_json(&r->fleet.daemons[i], now));
+	root = json_set(json_object(), "time:s details:t daemon:j daemons:n ignored:i fleet:j "
+	    "queues:j progress:j schedules:j problems:j",
+	    clock_text(r != NULL ? r->taken : clock_wall(), when), v->details, daemon_json(v),
 	    r != NULL ? (int64_t)r->fleet.n : -1, r != NULL ? (int64_t)r->fleet.ignored : 0,
-	    r != NULL ? fleet_json(v, r) : NULL,
-	    r != NULL ? queues_json(r, h, false) : NULL,
-	    r != NULL ? queues_json(r, h, true) : NULL,
-	    r != NULL ? progress_json(v, r) : NULL, schedules_json(v),
+	    fleet, r != NULL ? queues_json(v, r, h) : NULL,
+	    r != NULL && v->details ? progress_json(v, r) : NULL, schedules_json(v),
 	    r != NULL ? problems_json(v, r) : NULL);
 	json_add_text(root, out);
 	json_decref(root);
+}
+
+/* -- /queue ----------------------------------------------------------------------- */
+
+#define TEXT_MAX	2000	/* bytes of each text of a letter */
+
+/* newest, from, to, count, cut, reason, match */
+const char *const queue_letter_words[] = { "1", "+", "-", "1", "0", "", "", NULL };
+
+json_t *
+queue_letter(const struct redisReply *reply)
+{
+	enum { TOTAL, LAST, LOOKED, NEXT, LETTER };
+	enum { NAME, SIZE, FIELDS };
+	static const char *const names[] = {
+		"id", "reason", "status", "host", "attempts", "answer", "error"
+	};
+	const struct redisReply *row = reply_at(reply, LETTER);
+	const char *name = reply_str_at(row, NAME), *text;
+	json_t *o;
+	size_t len;
+
+	if (name == NULL)
+		return NULL;
+	/* The name of a letter begins with the milliseconds of its death. */
+	o = json_set(json_object(), "died:f", strtod(name, NULL) / 1e3);
+	for (size_t i = FIELDS; i + 1 < reply_len(row); i += 2) {
+		name = reply_str_at(row, i);
+		text = reply_str(reply_at(row, i + 1), &len);
+		if (name == NULL || text == NULL)
+			continue;
+		if (len > TEXT_MAX)	/* cut it where a character begins */
+			for (len = TEXT_MAX; len > 0 && (text[len] & 0xc0) == 0x80; len--)
+				continue;
+		for (size_t k = 0; k < ARRAY_LEN(names); k++)
+			if (strcmp(name, names[k]) == 0)
+				json_set_bytes(o, names[k], text, len);
+	}
+	return o;
+}
+
+static int
+by_instance(const void *a, const void *b)
+{
+	const struct daemon *const *x = a, *const *y = b;
+
+	return strcmp((*x)->instance, (*y)->instance);
+}
+
+/* The daemons that serve the queue, by name; the fleet is sorted by the latest heartbeat. */
+static json_t *
+servers_json(const struct survey_result *r, const char *key, bool details)
+{
+	const struct daemon **sorted = xcalloc(r->fleet.n + 1, sizeof(sorted[0])), *d;
+	json_t *list = json_array();
+	const char *cause;
+	const json_t *q;
+	double since;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->fleet.n; i++)
+		if (fleet_queue(&r->fleet.daemons[i], key) != NULL)
+			sorted[n++] = &r->fleet.daemons[i];
+	qsort(sorted, n, sizeof(sorted[0]), by_instance);
+	for (size_t i = 0; i < n; i++) {
+		d = sorted[i];
+		q = fleet_queue(d, key);
+		since = fleet_number(q, "since", 0);
+		cause = fleet_text(q, "cause");
+		json_array_append_new(list, json_set(json_object(), "instance:s name:s version:s "
+		    "config:s running:i concurrency:i lease:f state:s reason:s since:f cause:s",
+		    d->instance, fleet_text(d->beat, "name"), fleet_text(d->beat, "version"),
+		    fleet_text(d->beat, "config"), fleet_count(q, "running"),
+		    fleet_count(q, "concurrency"), fleet_number(q, "lease", NAN),
+		    fleet_text(q, "state"), fleet_text(q, "reason"), since > 0 ? since : NAN,
+		    details && cause[0] != '\0' ? cause : NULL));
+	}
+	free(sorted);
+	return list;
+}
+
+void
+queue_text(const struct view *v, const struct survey_result *r, const struct survey_queue *q,
+    json_t *letter, struct buf *out)
+{
+	const char *key = q->keys.name[KEY_QUEUE], *file = v->config->file;
+	const struct queue_config *cfg = config_queue(v->config, q->name);
+	struct buf rqctl = BUF_INIT, text = BUF_INIT;
+	struct service service;
+	struct facts f = survey_facts(q, r, &service);
+	struct advice advice = { .config = v->config, .newest = fleet_text(letter, "id") };
+	json_t *o = state_json(&f), *commands = json_array();
+	char *hint, *rest, *line;
+
+	if (cfg != NULL && strcmp(cfg->key, key) == 0)
+		advice.cfg = cfg;
+	advice.queue = advice.cfg != NULL ? q->name : key;
+	hint = advice_hint(&f, &advice);
+
+	/*
+	 * rqctl as one types it on this host, where it reads the default file by itself.  For a
+	 * queue that the file does not have it must run without a file.
+	 */
+	buf_puts(&rqctl, "rqctl");
+	if (advice.cfg == NULL || file[0] == '\0') {
+		buf_puts(&rqctl, " --server ");
+		advice_word(&rqctl, nodes_is_cluster(v->nodes) ? v->config->redis.servers[0] :
+		    nodes_server(v->nodes)->address);
+	} else if (strcmp(file, SYSCONFDIR "/rqd.conf") != 0) {
+		buf_puts(&rqctl, " -c ");
+		advice_word(&rqctl, file);
+	}
+	advice.rqctl = buf_str(&rqctl);
+	advice_commands(&f, &advice, &text);
+	rest = buf_str(&text);
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0')
+			json_array_append_new(commands, json_string(line));
+
+	if (!v->details)
+		json_set(o, "cause:s", NULL);
+	json_set(o, "hint:s servers:j commands:j letters:j", hint,
+	    servers_json(r, key, v->details), commands,
+	    q->depth.dead <= 0 ? NULL : json_set(json_object(), "total:i newest:j", q->depth.dead,
+	    json_incref(letter)));
+	json_add_text(o, out);
+	json_decref(o);
+	buf_done(&rqctl);
+	buf_done(&text);
+	free(hint);
 }

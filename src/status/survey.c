@@ -63,7 +63,6 @@ struct survey {
 	struct survey_result	 found;	/* so far */
 	struct indexed	*indexed;	/* BEATS: what the index lists */
 	size_t	 nindexed;
-	json_t	*noted;		/* an array: the latest members of KEYS_QUEUES */
 	char	 now[32];	/* DEPTHS: Redis' time */
 	size_t	 next;	/* the first one not asked yet */
 	unsigned	 out;	/* questions without an answer */
@@ -116,7 +115,7 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], service);
 	return (struct facts){
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
-		.elsewhere = !q->own, .unnamed = q->unnamed, .service = service,
+		.elsewhere = !q->own, .service = service,
 		.taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
 	};
 }
@@ -207,65 +206,24 @@ add_shards(struct survey_result *r, char *const *keys)
 static void
 sum_up_shards(struct survey_result *r)
 {
-	struct survey_queue *q;
-	size_t n = 0;
+	struct survey_queue *q, *shard;
+	size_t i, n = 0;
 
 	r->nkeys = r->n;
-	for (size_t i = 0; i < r->n; i++) {
-		if (r->queues[i].shard_of == NULL)
+	for (i = 0; i < r->n; i++) {
+		shard = &r->queues[i];
+		if (shard->shard_of == NULL || (q = survey_find(r, shard->shard_of)) == NULL)
 			continue;
-		if ((q = survey_find(r, r->queues[i].shard_of)) == NULL)
-			continue;
-		depth_add(&q->depth, &r->queues[i].depth);
-		*APPEND(q->shards, q->nshards) = xstrdup(r->queues[i].keys.name[KEY_QUEUE]);
+		depth_add(&q->depth, &shard->depth);
+		*APPEND(q->shards, q->nshards) = xstrdup(shard->keys.name[KEY_QUEUE]);
 	}
-	for (size_t i = 0; i < r->n; i++) {
+	for (i = 0; i < r->n; i++) {
 		if (r->queues[i].shard_of != NULL)
 			queue_done(&r->queues[i]);
 		else
 			r->queues[n++] = r->queues[i];
 	}
 	r->n = n;
-}
-
-/* Adds a queue and its shards, from a heartbeat or a member of KEYS_QUEUES. */
-static void
-add_told(struct survey *s, double now, const char *name, const char *key, const json_t *told)
-{
-	char **keys = shard_keys_all(key, fleet_count(told, "shards"));
-
-	add_queue(&s->found, now, name, key, fleet_kind(told), fleet_text(told, "consumer_group"),
-	    false);
-	add_shards(&s->found, keys);
-	shard_keys_free(keys);
-}
-
-/*
- * Keys that a daemon has served, and that neither this configuration nor a living daemon has.
- * None if a daemon is not known: it may have them.
- */
-static void
-add_unnamed(struct survey *s, double now, json_t *known, const struct served *served, size_t n)
-{
-	const char *key;
-	json_t *member;
-	size_t i, at, most = s->found.n + SURVEY_QUEUES;	/* shards count, too */
-
-	if (s->found.fleet.ignored > 0 || s->nindexed >= FLEET_MAX)
-		return;
-	for (i = 0; i < n; i++)
-		json_object_set_new_nocheck(known, served[i].key, json_true());
-	json_array_foreach(s->noted, i, member) {
-		if (s->found.n >= most)
-			break;
-		key = fleet_text(member, "key");
-		if (key[0] == '\0' || json_object_get(known, key) != NULL)
-			continue;
-		json_object_set_new_nocheck(known, key, json_true());
-		at = s->found.n;
-		add_told(s, now, key, key, member);
-		s->found.queues[at].unnamed = true;
-	}
 }
 
 /* This daemon's queues, and those that only other daemons serve. */
@@ -276,6 +234,7 @@ list_queues(struct survey *s, double now)
 	struct served *served = fleet_served(&s->found.fleet, &n);
 	json_t *known = json_object();
 	const struct queue_config *cfg;
+	char **keys;
 
 	for (i = 0; i < s->config->nqueues; i++) {
 		cfg = s->config->queues[i];
@@ -286,10 +245,15 @@ list_queues(struct survey *s, double now)
 	}
 	own = s->found.n;
 	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++) {
-		if (json_object_get(known, served[i].key) == NULL)
-			add_told(s, now, served[i].name, served[i].key, served[i].queue);
+		if (json_object_get(known, served[i].key) != NULL)
+			continue;
+		keys = shard_keys_all(served[i].key, fleet_count(served[i].queue, "shards"));
+		add_queue(&s->found, now, served[i].name, served[i].key,
+		    fleet_kind(served[i].queue), fleet_text(served[i].queue, "consumer_group"),
+		    false);
+		add_shards(&s->found, keys);
+		util_free_list(keys);
 	}
-	add_unnamed(s, now, known, served, n);
 	json_decref(known);
 	free(served);
 	if (s->found.n > 1)
@@ -332,25 +296,6 @@ got_depth(enum conn_answer how, const struct redisReply *reply, void *arg)
 }
 
 static void
-ask_depth(struct survey *s, size_t i)
-{
-	const struct survey_queue *q = &s->found.queues[i];
-	const char *argv[DEPTH_WORDS];
-	struct words w = { .n = 0 };
-	int argc, step, k;
-
-	for (step = 0; step < DEPTH_STEPS; step++) {
-		argc = depth_command(&q->keys, q->kind, step, s->now, argv);
-		for (k = 0; k < argc; k++)
-			words_add(&w, argv[k]);
-		if (argc > 0)
-			request_command(question_new(s, got_depth, i, step),
-			    nodes_conn(s->nodes, argv[strcmp(argv[0], "EVAL") == 0 ? 3 : 1]),
-			    &w);
-	}
-}
-
-static void
 got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
@@ -362,17 +307,6 @@ got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 		fleet_add(&s->found.fleet, s->indexed[q->i].instance, s->indexed[q->i].seen, text,
 		    len);
 	answered(s, how);
-}
-
-static void
-ask_beat(struct survey *s, size_t i)
-{
-	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->indexed[i].instance), last[24];
-
-	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
-	request_words(question_new(s, got_beat, i, 0), nodes_conn(s->nodes, key), "GETRANGE", key,
-	    "0", last, NULL);
-	free(key);
 }
 
 static void
@@ -393,62 +327,20 @@ got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
 	answered(s, how);
 }
 
-static void
-got_noted(enum conn_answer how, const struct redisReply *reply, void *arg)
-{
-	struct question *q = arg;
-	struct survey *s = q->survey;
-	size_t n = how == CONN_REPLY ? reply_len(reply) : 0;
-	json_t *member;
-
-	s->noted = json_array();
-	for (size_t i = 0; i < n; i++)
-		if ((member = fleet_member(reply_at(reply, i))) != NULL)
-			json_array_append_new(s->noted, member);
-	answered(s, how);
-}
-
-/* A field of INFO memory; 0: it is not there. */
-static uint64_t
-bytes_of(const struct redisReply *reply, const char *field)
-{
-	char *text = reply_info(reply, field);
-	uint64_t n = strtoull(text, NULL, 10);
-
-	free(text);
-	return n;
-}
-
-/* A figure that the reply does not have stays unknown. */
+/* A figure that the reply does not have stays 0: unknown. */
 static void
 got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
+	char *used = reply_info(how == CONN_REPLY ? reply : NULL, "used_memory");
+	char *most = reply_info(how == CONN_REPLY ? reply : NULL, "maxmemory");
 
-	if (how == CONN_REPLY) {
-		s->found.memory = bytes_of(reply, "used_memory");
-		s->found.memory_max = bytes_of(reply, "maxmemory");
-	}
+	s->found.memory = strtoull(used, NULL, 10);
+	s->found.memory_max = strtoull(most, NULL, 10);
+	free(used);
+	free(most);
 	answered(s, how);
-}
-
-static void
-ask_index(struct survey *s)
-{
-	struct conn *index = nodes_conn(s->nodes, KEYS_DAEMONS);
-	const struct conn_server *server = conn_server(index);
-	char last[16], noted[16];
-
-	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
-	snprintf(noted, sizeof(noted), "%d", SURVEY_UNNAMED - 1);
-	request_words(question_new(s, got_index, 0, 0), index, "ZREVRANGE", KEYS_DAEMONS,
-	    "0", last, "WITHSCORES", NULL);
-	request_words(question_new(s, got_noted, 0, 0), nodes_conn(s->nodes, KEYS_QUEUES),
-	    "ZREVRANGE", KEYS_QUEUES, "0", noted, NULL);
-	/* Without a run id from the greeting, INFO is denied: do not ask. */
-	if (server != NULL && server->run_id[0] != '\0')
-		request_words(question_new(s, got_memory, 0, 0), index, "INFO", "memory", NULL);
 }
 
 /* -- one survey ---------------------------------------------------------------- */
@@ -460,8 +352,6 @@ free_index(struct survey *s)
 		free(s->indexed[--s->nindexed].instance);
 	free(s->indexed);
 	s->indexed = NULL;
-	json_decref(s->noted);
-	s->noted = NULL;
 }
 
 static void
@@ -507,6 +397,10 @@ ask_group(struct survey *s)
 {
 	bool beats = s->phase == PHASE_BEATS;
 	size_t most = beats ? s->nindexed : s->found.n, end;
+	const char *argv[DEPTH_WORDS];
+	const struct survey_queue *q;
+	char *key, last[24];
+	int argc;
 
 	if (beats && fleet_is_full(&s->found.fleet)) {
 		s->found.fleet.ignored += most - s->next;
@@ -514,10 +408,26 @@ ask_group(struct survey *s)
 	}
 	end = s->next + (beats ? GROUP_BEATS : GROUP_QUEUES);
 	for (; s->next < most && s->next < end; s->next++) {
-		if (beats)
-			ask_beat(s, s->next);
-		else
-			ask_depth(s, s->next);
+		if (beats) {
+			key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->indexed[s->next].instance);
+			snprintf(last, sizeof(last), "%zu", BEAT_MAX);
+			request_words(question_new(s, got_beat, s->next, 0),
+			    nodes_conn(s->nodes, key), "GETRANGE", key, "0", last, NULL);
+			free(key);
+			continue;
+		}
+		q = &s->found.queues[s->next];
+		for (int step = 0; step < DEPTH_STEPS; step++) {
+			struct words w = { .n = 0 };
+
+			argc = depth_command(&q->keys, q->kind, step, s->now, argv);
+			for (int k = 0; k < argc; k++)
+				words_add(&w, argv[k]);
+			if (argc > 0)
+				request_command(question_new(s, got_depth, s->next, step),
+				    nodes_conn(s->nodes,
+				    argv[strcmp(argv[0], "EVAL") == 0 ? 3 : 1]), &w);
+		}
 	}
 	return s->out > 0;
 }
@@ -548,15 +458,24 @@ survey_go_on(struct survey *s)
 static void
 begin(struct survey *s, enum survey_scope scope)
 {
+	struct conn *index = nodes_conn(s->nodes, KEYS_DAEMONS);
+	const struct conn_server *server = conn_server(index);
+	char last[16];
+
 	s->scope = scope;
 	s->failed = false;
-	if (scope == SURVEY_FLEET) {
-		set_phase(s, PHASE_INDEX);
-		ask_index(s);
-	} else {
+	if (scope == SURVEY_OWN) {
 		set_phase(s, PHASE_DEPTHS);
 		survey_go_on(s);
+		return;
 	}
+	set_phase(s, PHASE_INDEX);
+	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
+	request_words(question_new(s, got_index, 0, 0), index, "ZREVRANGE", KEYS_DAEMONS,
+	    "0", last, "WITHSCORES", NULL);
+	/* Without a run id from the greeting, INFO is denied: do not ask. */
+	if (server != NULL && server->run_id[0] != '\0')
+		request_words(question_new(s, got_memory, 0, 0), index, "INFO", "memory", NULL);
 }
 
 /* Answers from fresh results, and begins a survey for the waiters that remain. */

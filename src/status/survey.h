@@ -22,7 +22,6 @@
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
 #define SURVEY_WITHIN	(3 * SEC)	/* a waiter waits no longer */
 #define SURVEY_QUEUES	1000		/* of other daemons, at most */
-#define SURVEY_UNNAMED	200		/* the latest of KEYS_QUEUES: as many may be unnamed */
 
 enum survey_scope {
 	SURVEY_OWN,	/* depths of this daemon's queues */
@@ -36,7 +35,6 @@ struct survey_queue {
 	struct keys	 keys;
 	enum kind	 kind;
 	bool		 own;		/* this daemon consumes it */
-	bool		 unnamed;	/* no daemon has it; its name is its key */
 	char		**shards;	/* nshards other keys, whose figures are in depth, too */
 	size_t		 nshards;
 	struct depth	 depth;

@@ -18,6 +18,7 @@
  */
 struct view {
 	struct config	*config;	/* in force */
+	bool		 details;	/* the reader may see ids, progress, and handlers' texts */
 	const char	*instance;
 	const char	*state;		/* "running" "quiet" "draining" "stopped" */
 	wall_t		 started;

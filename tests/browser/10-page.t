@@ -36,7 +36,7 @@ queue "broken" { command = {"$T/missing"} }
 queue "<b>odd</b>" { command = {"$T/good"} }
 C
 }
-config web1 | sed "s|^http.*|http { listen = \"127.0.0.1:0\" }|" >"$T/web1.in"
+config web1 | sed "s|^http.*|http { listen = \"127.0.0.1:0\" details = true }|" >"$T/web1.in"
 rqd_start web1 <"$T/web1.in"
 log_wait 10 event=ready 1 web1
 where=$(log_lines event=listening web1 | log_field address)
@@ -122,14 +122,12 @@ cat >"$T/odd.js" <<'J'
 	    pid: 1, started: 1, config: 'c', queues: 1, running: 0, seen: 1, max_handlers: 1, states: { q: 'paused' } }],
 	    queues: [{ name: 'q', key: 'q', kind: 'ack', state: 'ok', mood: 'ok', waiting: 1, totals: { acked: 1, failed: 1 } }],
 	    progress: [{ queue: 'q', id: '7', attempt: 1, age: 2.5, daemon: 'a.1', progress: '4/10' }],
-	    unnamed: [{ name: 'k', key: 'k', kind: 'ack', state: 'no configuration names it', mood: 'bad', trouble: 4 }],
 	    schedules: [{ name: 's', queue: 'q', key: 'q', every: 60, cron: null, timezone: null, last: 1, next: 2, missed: 3 }],
 	    problems: [{ level: 'error', text: 'Redis is full' }] };
 	const past = { times: [Date.now() / 1000 - 20, Date.now() / 1000 - 10], queues: [{ key: 'q', depth: [1, 2],
-	    running: [0, 1], latency: [0, null], acked_rate: [1, 2], failed_rate: [0, 0] }] };
+	    acked_rate: [1, 2], failed_rate: [0, 0] }] };
 	const queue = { hint: 'h', commands: ['rqctl peek q'], servers: [{ instance: 'a.1', version: '1', config: 'c', running: 1,
-	    concurrency: 2, state: 'running', reason: '', since: 1 }], letters: { total: 2, looked: 1, reasons: [{ reason: 'exit',
-	    count: 1, last: 1 }], newest: { id: '7', died: 1, reason: 'exit', status: '1', host: 'h', attempts: '25', answer: 'a',
+	    concurrency: 2, state: 'running', reason: '', since: 1 }], letters: { total: 2, newest: { id: '7', died: 1, reason: 'exit', status: '1', host: 'h', attempts: '25', answer: 'a',
 	    error: 'e' } } };
 	const odd = [null, 5, -1e308, 'x', '', true, [], {}, [1, null, [2]], { a: { b: 1 } }];
 	let failed = '';

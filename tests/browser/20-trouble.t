@@ -32,13 +32,13 @@ wait_ok 60 '[ "$(curl -s "http://$WHERE/history" | grep -o "\"times\":\[[^]]*" |
 browser_start
 size 1280 900
 go "http://$WHERE/"
-js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'all queues are shown'
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 7' 'all queues are shown'
 js_wait 5 'document.querySelector(".wide path:nth-child(2)").getAttribute("d").split("L").length > 2' 'plots are there at once'
 like "$(js 'document.querySelector(".wide .top").textContent')" '^[125]0*$' 'plots have a scale'
 
 # -- bad queues first
 order() { js '[...document.querySelectorAll("#queues tbody tr:not(.detail)")].map(r => r.className.split(" ")[0]).join(" ")'; }
-like "$(order)" '^bad bad bad( bad)* warn' 'bad queues come first, then those with a warning'
+like "$(order)" '^bad bad( bad)* warn' 'bad queues come first, then those with a warning'
 like "$(js '[...document.querySelectorAll("#queues th")].find(th => th.hasAttribute("aria-sort")).textContent')" State 'the table is marked as sorted by state'
 first() { js "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].map(r => r.cells[0].firstChild.textContent).indexOf('$1')"; }
 ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(first reports)" ]' 'a suspended queue comes before a paused one, and that before one that is ok'
@@ -47,7 +47,6 @@ state() { js "$(row "$1").cells[1].textContent"; }
 js_wait 10 "$(row invoices).cells[1].textContent === '1 dead letter'" 'a queue with a dead letter shows that, and not ok'
 is "$(js '((shown[0].mood = "warn", shown[0].state = "late: all handlers are busy", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
     'late: all handlers are busy: warn' 'a late queue with dead letters shows that it is late'
-is "$(state legacy)" 'no configuration names it' 'a queue that no configuration names says so'
 js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'most queues have a rate'
 
 # -- a row opens
@@ -60,7 +59,7 @@ text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'an 
 text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail.*rqctl -c .*/web1.conf probe mail' 'an open row has the commands that help'
 text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'an open row has the daemons that serve the queue'
 like "$(js 'serverLine({ instance: "a", lease: 30, config: "c" }, true).join(" ")')" ', lease 30s, configuration c$' 'daemons are shown with their leases if these differ'
-is "$(js "$(below mail .figures).children.length")" 4 'an open row has four larger plots'
+is "$(js "$(below mail .figures).children.length")" 2 'an open row has two larger plots'
 like "$(js "$(below mail .times).textContent")" '^([0-9][0-9]:[0-9][0-9]){3}now$' 'larger plots have times'
 text_wait 10 mail '.frame .top' '^[125]0*$' 'larger plots have a scale'
 open_row mail
@@ -69,7 +68,6 @@ is "$(js "document.querySelectorAll('tr.detail').length")" 0 'another click clos
 js "$(button invoices).focus()" >/dev/null
 key '\uE007'
 is "$(js "$(button invoices).getAttribute('aria-expanded')")" true 'the Enter key opens a row'
-text_wait 10 invoices .reasons '^Dead letters by reason[0-9]+answer, last ' 'an open row has the dead letters by reason'
 text_wait 10 invoices .error 'died .* on .*: answer.*it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'an open row has the error of the last dead letter'
 text_wait 10 invoices .commands 'rqctl -c .*/web1.conf dead list invoices.*dead show invoices [0-9]+.*dead retry --all invoices' 'an open row has commands for dead letters'
 command=$(js "$(below invoices '.commands li:nth-child(2) code').textContent")
@@ -84,11 +82,7 @@ open_row reports
 text_wait 10 reports .cause '^reports: paused by .*: month end, ask ann\.' 'an open row says who paused the queue, and why'
 text_wait 10 reports .commands 'resume reports' 'an open row has the command that resumes the queue'
 text_wait 10 reports .ticks 'nightly0 3 \* \* \* UTC; last .*; next .*; missed ' 'an open row has the schedule, with the missed run'
-open_row legacy
-text_wait 10 legacy .commands 'rqctl --server unix:.* peek legacy.*forget legacy' 'an open row of a queue left behind has the commands for it'
-command=$(js "$(below legacy '.commands code').textContent")
-ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'the first command for a queue left behind works as it is written'
-is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows can be open'
+is "$(js "document.querySelectorAll('tr.detail').length")" 2 'several rows can be open'
 
 # -- configurations: those of web1 and web2 differ in name and listener only
 is "$(js 'document.querySelector("#configs").hidden')" true 'another name of a daemon does not count as another configuration'
@@ -117,7 +111,7 @@ like "$(js '[...document.querySelectorAll("#schedules tbody tr")].map(r => r.cel
 js '(window.removed = 0, window.kept = [...document.querySelectorAll("#queues tr")], window.seen = new MutationObserver(list => { for (const m of list) for (const n of m.removedNodes) if (n.nodeType === 1) window.removed++; }), window.seen.observe(document.body, { childList: true, subtree: true }), performance.clearResourceTimings())' >/dev/null
 js_wait 20 'performance.getEntriesByName(new URL("status", location).href).length > 3' 'four more answers come'
 is "$(js 'window.kept.every(r => r.isConnected)')" true 'all rows are the same elements after these answers'
-is "$(js "document.querySelectorAll('tr.detail').length")" 3 'open rows stay open after these answers'
+is "$(js "document.querySelectorAll('tr.detail').length")" 2 'open rows stay open after these answers'
 # A row that moves, because its figures have changed, is removed and inserted.
 ok '[ "$(js "window.removed")" -le 12 ]' 'at most 12 elements were removed by these answers'
 is "$(js '(window.seen.disconnect(), [...document.querySelectorAll("#queues tbody td")].every(c => getComputedStyle(c).transitionDuration === "0s"))')" true 'cells have no transition'
@@ -184,13 +178,22 @@ size 320 700
 is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'the page also fits on a small phone'
 is "$(complaints)" '' 'the browser reports no error so far'
 
-# -- old figures
+# -- a listener that hides ids, errors and progress
 size 1280 900
+ok '[ "$(js "byId(\"hidden\").hidden")" = true ]' 'nothing is hidden with details = true'
+sed -i 's| details = true||' "$T/web1.conf"
+rqd_signal HUP web1
+js_wait 20 '!byId("hidden").hidden && byId("hidden").textContent.includes("details = true")' 'the page says that it hides something, and how to see it'
+open_row invoices
+text_wait 10 invoices .error '^Last error.*shows no ids, errors and progress.*rqctl' 'an open row says that the last error is hidden'
+open_row invoices
+
+# -- old figures
 rqd_kill9 web1
 js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'the page says that the daemon is gone'
 age='document.querySelector("#banner").textContent.match(/ below are ([0-9]*)s old/)[1]'
 js_wait 20 "$age >= 3" 'the banner says how old the figures are'
 before=$(js "$age")
 js_wait 20 "$age > $before" 'the age in the banner grows'
-is "$(js 'document.querySelectorAll("tr.detail").length')" 4 'open rows stay open while the daemon is gone'
+is "$(js 'document.querySelectorAll("tr.detail").length')" 3 'open rows stay open while the daemon is gone'
 browser_stop

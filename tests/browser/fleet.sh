@@ -9,7 +9,7 @@
 #	orders		ok			reports		paused
 #	mail		suspended: fails	imports		suspended: no such command
 #	thumbnails	too slow		invoices	dead letters
-#	newsletter	a stream		legacy		no configuration names it
+#	newsletter	a stream
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 
@@ -50,12 +50,9 @@ C
 
 fleet_start() {
 	fleet_handlers
-	QUEUES="$QUEUES legacy"
 	_now=$(date +%s)
 	r hset reportsSCHEDULE nightly $((_now - 3 * 86400)) >/dev/null
-	r zadd rqd:daemons:queues "$_now" '{"key":"legacy","kind":"ack"}' >/dev/null
-	r lpush legacy 1 2 3 >/dev/null
-	fleet_config web1 | sed 's|^http.*|http { listen = "127.0.0.1:0" }|' >"$T/web1.in"
+	fleet_config web1 | sed 's|^http.*|http { listen = "127.0.0.1:0" details = true }|' >"$T/web1.in"
 	rqd_start web1 <"$T/web1.in"
 	log_wait 10 event=ready 1 web1
 	WHERE=$(log_lines event=listening web1 | log_field address)

@@ -32,7 +32,10 @@ config_write rqd <"$T/queues"
 "$RQD" -t -c "$T/rqd.conf" >"$T/t.out" 2>&1
 is $? 0 'what this machine lacks is a warning'
 while IFS='	' read -r name words; do
-	like "$(grep "/$name:" "$T/t.out")" "rqd: warning: .*rqd.conf:[0-9]+: $words" "rqd -t: $name"
+	case $(id -u):$words in
+	0:*line*|0:*mark*) unlike "$(cat "$T/t.out")" "/$name:" "rqd -t: root does not read $name" ;;
+	*) like "$(grep "/$name:" "$T/t.out")" "rqd: warning: .*rqd.conf:[0-9]+: $words" "rqd -t: $name" ;;
+	esac
 	echo '{"id":1}' | RQD_CONFIG=$T/rqd.conf "$RQCTL" try "$name" >"$T/try.out" 2>&1
 	ok "[ $? -eq 126 ] || [ $? -eq 127 ]" "rqctl try $name: as a shell ends"
 	like "$(cat "$T/try.out")" "^rqctl: $name 1: cannot be started: $words.*: would be returned without an attempt" "and says why"

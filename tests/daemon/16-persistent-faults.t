@@ -15,7 +15,7 @@ push() {	# QUEUE FROM TO
 }
 
 nothing_left() {	# QUEUE
-	[ "$(r --raw exists "$1" "$1BACKUP" "$1RETRY" "$1CONTEXT")$(deliveries "$1")" = 00 ]
+	[ "$(r --raw exists "$1" "$1BACKUP" "$1RETRY" "$1CONTEXT" "$1DELIVERY")" = 0 ]
 }
 
 # Ids that are done, and those that are done more than once.

@@ -124,6 +124,25 @@ ok "[ $took -le 50000 ]" "without waiting for kill_grace ($took ms)"
 is "$(r zcard qRETRY)" 1 'the message was given back'
 r del qRETRY qCONTEXT qDELIVERY >/dev/null
 
+# -- TERM: a batch that has done all messages, and runs on -------------------------------
+handler lingers <<'H'
+trap 'echo TERM >"$T/lingers"; exit 0' TERM
+cat >/dev/null
+echo 1 ok >&3
+while sleep 0.1; do :; done
+H
+rqd_start <<C
+drain_timeout = 700ms
+queue "q" { command = {"$T/lingers"} batch = 2 kill_grace = 60s }
+C
+push done-1
+log_wait 15 'event=acked queue=q id=done-1 '
+gave_up=$(log_count 'gave up waiting')
+rqd_signal TERM
+rqd_wait
+is "$STATUS $(cat "$T/lingers")" '0 TERM' 'after drain_timeout it gets SIGTERM, too'
+is "$(log_count 'gave up waiting')" "$gave_up" 'rqd does not say that Redis was slow'
+
 # -- INT ---------------------------------------------------------------------------------
 conf 20s >"$T/start"
 rqd_start <"$T/start"
@@ -165,6 +184,20 @@ push quick-2
 wait_ok 10 'grep -q id=quick-2 "$OWN/file.log"' 'SIGUSR1: the log goes on in a new file'
 ok 'grep -q quick-1 "$OWN/file.log.1" && ! grep -q quick-2 "$OWN/file.log.1"' 'and leaves the old one'
 rqd_stop
+
+# -- HUP, USR1 and USR2 in its first moment ------------------------------------------------
+if [ "$SLOW" -eq 1 ]; then
+	RQD_WRAPPER="env LD_PRELOAD=$BUILDDIR/tests/helpers/early.so"
+	rqd_start early <<C
+queue "q" { command = {"$T/work"} }
+C
+	RQD_WRAPPER=''
+	wait_ok 10 'log_count event=reloaded early >/dev/null && log_count event=quiet early >/dev/null' \
+	    'they are heard once the daemon is there'
+	rqd_stop early
+else
+	skip 'no preload beside a sanitizer or valgrind'
+fi
 
 # -- no time at all: what is on its way to Redis still arrives ----------------------------
 handler quick <<'H'

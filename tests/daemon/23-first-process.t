@@ -32,7 +32,7 @@ queue "slow" { command = {"$T/slow"} }
 C
 
 # shellcheck disable=SC2086
-REDIS=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
+REDIS_SERVER=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
     "$RQD" -c "$T/rqd.conf" >"$T/log" 2>&1 &
 outer=$!
 OTHER_PIDS=$outer

@@ -9,7 +9,7 @@ redis_start
 handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
 [ "$RQD_ID" = poison ] || exit 0
-kill -KILL "$PPID"
+kill -KILL "$(sed -n "s/^PPid:[ 	]*//p" "/proc/$PPID/status")"	# the parent of its spawner
 sleep 600
 H
 conf() {

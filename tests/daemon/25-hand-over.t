@@ -25,7 +25,7 @@ shut) { printf '{"amount":10'; exec >&-; : >"$T/shut"; sleep 30; } &
 	until [ -e "$T/shut" ]; do sleep 0.2; done ;;
 binary) printf 'a\0b\377\n' ;;
 none) ;;
-waits) until [ -e "$T/go" ]; do sleep 0.2; done; echo "child of waits" ;;
+waits) until [ -e "$T/go" ]; do sleep 0.2; done; echo "a long child of waits" ;;
 *) echo "child of $RQD_ID" ;;
 esac
 H
@@ -228,7 +228,22 @@ log_wait 10 'event=warning queue=orders .*OOM'
 is "$(items)" 'child of a,' 'a full Redis: nothing is pushed'
 r config set maxmemory 0 >/dev/null
 log_wait 15 'event=acked queue=orders id=waits '
-is "$(items)" 'child of a,child of waits,' 'and then it is, once'
+is "$(items)" 'child of a,a long child of waits,' 'and then it is, once'
+
+# What takes no more memory than it frees drains a full Redis, beside a result that takes more.
+r del items parts >/dev/null
+pad=$(head -c 100 /dev/zero | tr '\0' x)
+for i in $(seq 40); do
+	r lpush sh "until [ -e \"\$T/drain\" ]; do sleep 0.1; done; echo push items $i >&3; echo push items $i >&3 # $pad" >/dev/null
+	[ "$i" -ne 3 ] || r lpush sh 'until [ -e "$T/drain" ]; do sleep 0.1; done; echo push parts $m >&3' >/dev/null
+done
+r config set maxmemory 1 >/dev/null
+: >"$T/drain"
+wait_ok 20 '[ "$(r llen items)" = 80 ]' 'a full Redis: a queue drains whose messages become smaller'
+is "$(r exists sh) $(r zcard shBACKUP) $(r llen parts)" '0 1 0' 'only what becomes larger waits'
+r config set maxmemory 0 >/dev/null
+wait_ok 15 '[ "$(r llen parts) $(r exists shBACKUP)" = "1 0" ]' 'until there is room'
+r del parts >/dev/null
 
 # Answers that Redis does not take are not read without a bound.
 r del parts >/dev/null

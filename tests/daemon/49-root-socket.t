@@ -1,5 +1,5 @@
 #!/bin/sh
-# rqd is started as root, and only root may connect to Redis' unix socket: the launcher
+# rqd is started as root, and only root may connect to Redis' unix socket: the spawner
 # connects for the main process, which is another user.
 
 # shellcheck source=tests/lib.sh

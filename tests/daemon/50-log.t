@@ -106,7 +106,7 @@ like "$(target "$T/link")" "target:3: target .*/link is a symbolic link, which i
 unlike "$(target "$T/folder/new.log")" warning 'one that can be made is not mentioned'
 mkdir -m 500 "$T/closed"
 like "$(target "$T/closed/rqd.log" 'privileged = false')" \
-    "target:3: target .*: rqd cannot write to its folder .*/closed: Permission denied$until" 'a folder that it may not write to'
+    "target:3: target .*: its folder .*/closed: Permission denied$until" 'a folder that it may not write to'
 rqd_start elsewhere <<C
 log { target = "$T/none/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" }

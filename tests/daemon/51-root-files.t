@@ -1,6 +1,6 @@
 #!/bin/sh
 # rqd is started as root, and its log file, its HTTP socket and its password are in
-# folders that only root may write to: the launcher opens them.  It opens no path that
+# folders that only root may write to: the spawner opens them.  It opens no path that
 # another user could redirect.
 
 # shellcheck source=tests/lib.sh
@@ -8,7 +8,7 @@
 [ "$(id -u)" -eq 0 ] || skip_all 'needs root'
 command -v curl >/dev/null || skip_all 'no curl'
 command -v setpriv >/dev/null || skip_all 'no setpriv'
-EVIL=60371		# nobody else's
+EVIL=60374		# nobody else's
 
 redis_start
 mkdir -m 700 "$T/roots" "$T/hidden"
@@ -89,16 +89,23 @@ conf "$T/roots/other.log" "unix:$T/roots/other.sock" >"$T/rqd.conf"
 rqd_signal HUP
 wait_ok 30 'grep -q event=reloaded "$T/roots/other.log"' 'a reload moves the log'
 wait_ok 30 'healthy "$T/roots/other.sock"' 'and the socket'
-launcher=$(pgrep -o -P "$PID" -x rqd-launcher)
+spawner=$(pgrep -o -P "$PID" -x rqd-spawner)
 rqd_kill9
-wait_ok 30 '! is_alive "$launcher" && [ ! -e "$T/roots/other.sock" ]' \
-    'after kill -9 of the main process the launcher removes its file'
+wait_ok 30 '! is_alive "$spawner" && [ ! -e "$T/roots/other.sock" ]' \
+    'after kill -9 of the main process the spawner removes its file'
 conf "$F" "unix:$H" >"$T/text"
 rqd_start <"$T/text"
 wait_ok 30 'healthy "$H"' 'another daemon'
 rqd_stop
 wait_ok 30 '[ ! -e "$H" ]' 'that ends removes the file of its socket'
 like "$(tail -n 1 "$F")" 'event=stopped' 'and writes its last record'
+
+# The spawner was asked for a socket that it could not make.
+conf "$T/roots/rqd.log" "unix:$T/roots/none/http.sock" >"$T/text"
+rqd_start nosocket <"$T/text"
+start=$(msec)
+rqd_stop nosocket
+ok "[ $(($(msec) - start)) -lt $((3000 * SLOW)) ]" "a daemon without its socket stops at once ($(($(msec) - start)) ms)"
 
 # -- a password ----------------------------------------------------------------------
 printf 'secret\n' >"$T/roots/password"
@@ -131,7 +138,18 @@ rqd_start link <"$T/text"
 log_wait 30 'event=redis_down|password' 1 link
 is "$(log_count event=ready link)" 0 'a link there gives nothing away'
 rqd_stop link
+# Section redis needs a restart: until that the first one holds.
 pass_conf "$T/roots/password" >"$T/text"
+rqd_start moved <"$T/text"
+log_wait 30 event=ready 1 moved
+sed -i "s,roots/password,roots/later," "$T/moved.conf"
+rqd_signal HUP moved
+log_wait 30 event=reloaded 1 moved
+r lpush q moved >/dev/null		# the first handler is closed now
+log_wait 30 event=acked 1 moved
+r client kill type normal >/dev/null
+wait_ok 30 '[ "$(log_count event=redis_up moved)" -eq 2 ]' 'after a reload the password of the first configuration is read'
+rqd_stop moved
 chown $EVIL "$T/roots/password"
 said=$("$RQD" -t -c "$T/text" 2>&1)
 like "$said" "password_file: .*/roots/password belongs to user $EVIL, not to root: chown root .*/roots/password; chmod go-w" \
@@ -139,3 +157,19 @@ like "$said" "password_file: .*/roots/password belongs to user $EVIL, not to roo
 rqd_start owner <"$T/text"
 wait_ok 30 '[ "$(log_count event=ready owner)" = 1 ]' 'and opened: only root can have put it there'
 rqd_stop owner
+
+# -- includes -------------------------------------------------------------------------
+# A user's link to a file that only root may read: errors would print words of it.
+echo 'queue "q" { secretword = }' >"$T/hidden/secret"
+ln -s "$T/hidden/secret" "$T/theirs/more.conf"
+said=$(echo "include(\"$T/theirs/*.conf\")" >"$T/text"; "$RQD" -t -c "$T/text" 2>&1)
+unlike "$said" 'secretword|secret' 'nothing of a file is printed that another user has linked to'
+like "$said" "text:1: .*/theirs/more.conf: .*/theirs belongs to user $EVIL, not to root" 'the folder is named'
+unlike "$(cd "$T" && echo 'include("theirs/more.conf")' >text && "$RQD" -t -c text 2>&1)" \
+    secretword 'the same with relative paths'
+
+# It does not read the first line of a command either: by a link it may be any file.
+printf '#!/secretword\n' >"$T/hidden/command" && chmod 711 "$T/hidden/command"
+ln -s "$T/hidden/command" "$T/theirs/command"
+echo "queue \"q\" { command = {\"$T/theirs/command\"} user = \"daemon\" }" >"$T/text"
+unlike "$("$RQD" -t -c "$T/text" 2>&1)" secretword 'nor of a command'

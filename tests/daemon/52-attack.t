@@ -83,7 +83,7 @@ queue "deaf" { command = {"$T/deaf"} $BAD }
 C
 RQD_WRAPPER=''
 wait_ok 30 'grep -q event=ready "$OWN/rqd.log"' 'the daemon is there'
-L=$(pgrep -o -P "$PID" -x rqd-launcher) G=$(pgrep -P "$L" -x rqd-guardian)
+S=$(pgrep -o -P "$PID" -x rqd-spawner)
 probe() { echo "lpush probe $(($(date +%s%N) / 1000))"; }
 wait_for 30 'probe | r >/dev/null; [ -s "$T/out/probe" ]'
 turns() { od -An -t d8 -w8 "$T/turns" | sed -n "${1}p" | tr -d ' '; }
@@ -121,8 +121,8 @@ ok '[ "$(turns 1)" -gt $MESSAGES ]' 'turns were measured'
 ok "[ $(turns 4) -le 3 ]" "the loop turns in less than 20 ms (but for $(turns 4) turns)"
 ok "[ $(turns 2) -lt 500000 ]" "and in less than half a second always ($(turns 2) us)"
 ok "[ $(at 99) -lt 10000000 ]" 'no message waits for the attacker'
-ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
-unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$L/status" "/proc/$G/status")" '[Tt] \(' 'or stopped'
+ok 'is_alive $PID && is_alive $S' 'none of our processes has been ended'
+unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$S/status")" '[Tt] \(' 'or stopped'
 is "$(grep -c '^Name:.*rqd' "$T/out/traced" 2>/dev/null)" "$([ -e "$T/out/traced" ] && echo 0)" 'or traced'
 in_log() { LC_ALL=C grep -acE "$1" "$OWN/rqd.log"; }
 for q in stop kill bomb flood hold deaf; do

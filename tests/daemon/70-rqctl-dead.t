@@ -61,6 +61,20 @@ error
 message   two' 'show: text'
 ctl dead show q zzz 2>/dev/null
 is $? 1 'show: nothing matches'
+is "$(ctl dead show q b zzz 9-9 --raw 2>&1; echo $?)" 'tworqctl: q has no dead letter zzz
+rqctl: q has no dead letter 9-9
+1' 'show: each id that there is not'
+r xadd otherDEAD 7000-0 id o message m >/dev/null
+printf 'redis { server = "unix:%s" }\nqueue "%s" { command = {"/bin/true"} }\n%s\n' "$SOCK" q \
+    'queue "other" { command = {"/bin/true"} } queue "none" { command = {"/bin/true"} }' >"$T/three.conf"
+is "$("$RQCTL" -c "$T/three.conf" dead list | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" \
+    'q 4000-0 q 3000-0 q 2000-0 q 1000-0 other 7000-0 ' 'list: of all queues'
+is "$("$RQCTL" -c "$T/three.conf" dead list --json --match m | tr -d ' \n' | cut -c 1-36)" \
+    '[{"queue":"other","letter":"7000-0",' 'list: of all queues, JSON'
+r set noneDEAD x >/dev/null
+like "$({ "$RQCTL" -c "$T/three.conf" dead list 2>&1; echo $?; } | tr '\n' ' ')" \
+    '^rqctl: none: WRONGTYPE .* other +7000-0 .* 65 $' 'list: of all queues, one that cannot be read'
+r del noneDEAD >/dev/null
 head -c 20000 /dev/urandom >"$T/bytes"
 r -x xadd qDEAD 5000-0 id bin message <"$T/bytes" >/dev/null
 ctl dead show q bin --raw | cmp -s - "$T/bytes"
@@ -82,7 +96,9 @@ is "$(ctl dead retry q 2>&1; echo $?)" 'rqctl: select dead letters: by id, --rea
 64' 'retry: which?'
 is "$(ctl dead retry q -n --all)" 'would be retried: 4 dead letters of q' 'retry: dry run'
 is "$(keys)" qDEAD 'retry: dry run does nothing'
-is "$(ctl dead retry q b)" 'retried 1 dead letter of q' 'retry: by id'
+is "$(ctl dead retry q b zzz 2>&1; echo $?)" 'retried 1 dead letter of q
+rqctl: q has no dead letter zzz
+1' 'retry: by id, and one that there is not'
 is "$(r hget qCONTEXT b) $(r xlen qDEAD)" 'two 3' 'retry: it is in QRETRY, and no letter any more'
 like "$(r hget qDELIVERY b)" '^0 0 - [0-9.]+ 1$' 'retry: no attempts'
 ok '[ "$(r zscore qRETRY b | cut -d. -f1)" -le "$(date +%s)" ]' 'retry: due now'

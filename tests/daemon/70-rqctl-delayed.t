@@ -42,7 +42,7 @@ is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: none has no delayed messages
 due() { r zcount "$1" -inf "$(($(date +%s) + 1))"; }
 ctl retry now q 2>/dev/null
 is $? 64 'retry now: which?'
-is "$(ctl retry now q zzz 2>&1; echo $?)" 'rqctl: no message of q matches
+is "$(ctl retry now q zzz 2>&1; echo $?)" 'rqctl: q has no message zzz
 1' 'retry now: no such id'
 is "$(ctl retry now q --all -n)" 'would be made due: 4 messages of q' 'retry now: dry run'
 is "$(due qRETRY)" 1 'retry now: dry run does nothing'
@@ -85,8 +85,14 @@ is "$(r zscore qRETRY due; r hexists qCONTEXT due; r hexists qDELIVERY due)" '
 like "$(ctl dead show q due)" '^reason +buried$' 'bury: the reason'
 like "$(ctl dead show q due)" '^error +buried by .*@.*: poison$' 'bury: who and why'
 like "$(ctl dead show q due)" '^attempts +3$' 'bury: attempts'
-is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: run is still in flight
+is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: run is still in flight, or cancelled
 75' 'bury: not what a daemon has in hand'
+for mark in drop dead; do
+	retry due -5 "3 0 !$mark:me@host:- 1 3" 'message of due'
+	ctl bury q due >"$T/out" 2>&1
+	is "$? $(r hget qCONTEXT due) $(r xlen qDEAD)" '75 message of due 1' "bury: a cancelled message ends as its mark says: $mark"
+done
+r zrem qRETRY due >/dev/null
 is "$(ctl bury q nothing 2>/dev/null; echo $?)" 1 'bury: no such id'
 is "$(ctl dead retry q due)" 'retried 1 dead letter of q' 'bury: and back'
 

@@ -77,5 +77,5 @@ hold dead_retry letters dead retry q --all -y
 is "$(r exists qDEAD; r xlen qDEAD; r zcard qRETRY)" '1
 0
 3' 'they were moved'
-hold bury retries bury q --all -y
+hold drop retries bury q --all -y
 is "$(r xlen qDEAD) $(r exists qRETRY qCONTEXT qDELIVERY)" '3 0' 'they were buried'

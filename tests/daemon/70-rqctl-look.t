@@ -14,7 +14,7 @@ beat() { # INSTANCE JSON
 
 # -- nothing there -------------------------------------------------------------------
 
-is "$(ctl status | tail -1)" 'no queues: no configuration file was read, and no daemon serves one' \
+is "$(ctl status | tail -1)" 'no queues: no configuration file was read, and no daemon serves one; for one key: rqctl status KEY' \
     'status: no file, no daemon'
 like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +0s +- +no daemon$' 'status: an unknown key is empty'
 is "$(ctl daemons 2>/dev/null; echo $?)" 0 'daemons: none'
@@ -23,6 +23,9 @@ beat wrong 'no JSON'
 like "$(ctl daemons 2>&1)" '^rqctl: skipped 1 heartbeat: ' 'daemons: none, but something in its place'
 r flushall >/dev/null
 is "$(ctl running q 2>/dev/null; echo $?)" 0 'running: nothing'
+r set oddBACKUP x >/dev/null
+like "$(ctl running odd 2>&1; echo $?)" WRONGTYPE 'running: a key of the wrong type is not nothing'
+r del oddBACKUP >/dev/null
 is "$(ctl peek q 2>/dev/null; echo $?)" 0 'peek: nothing'
 is "$(ctl peek q --raw 2>/dev/null; echo $?)" 1 'peek --raw: there is none'
 is "$(ctl show q 7 2>/dev/null; echo $?)" 1 'show: nothing'
@@ -132,6 +135,7 @@ queue "e" { command = {"/bin/true"} }
 C
 beat h.7 '{"queues":{"a":{"state":"running"},"c":{"state":"running"},"b":{"state":"suspended","reason":"failing"},"d":{"state":"quiet"},"e":{"state":"running"}}}'
 r xadd eDEAD '*' id 1 message m >/dev/null
+r lpush b m >/dev/null
 names() { RQD_CONFIG=$T/order.conf ctl status "$@" | awk '/^[a-e] / { printf "%s", $1 }'; }
 is "$(names) $(names a b c)" 'bdeac abc' 'status: trouble first, but for arguments'
 is "$(RQD_CONFIG=$T/order.conf ctl status --json | grep -o '"name": *"[a-e]"' | sed 's/.*"\(.\)"$/\1/' | tr -d '\n')" acbde 'status --json: in the order of the file'

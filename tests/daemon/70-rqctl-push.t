@@ -54,21 +54,6 @@ r del q >/dev/null
 is "$(ctl push -l q x 2>&1; echo $?)" 'rqctl: --lines reads standard input; it takes no MESSAGE
 64' 'lines and a message'
 
-# -- later -------------------------------------------------------------------------
-
-now=$(date +%s)
-is "$(ctl push q '{"id":7}' --delay 1h)" 7 'delay: prints the id'
-is "$(ctl push --delay 1h q '{"id":7}')" 7 'delay: the same again'
-like "$(ctl push q x --at "@$((now + 60))")" '^~[0-9a-z]+$' 'at: rqctl makes the id'
-is "$(ctl push q y --at 2001-01-01T00:00:00+01:00 | cut -c 1)" '~' 'at: in the past'
-is "$(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY) $(r exists q)" '4 4 4 0' 'four in QRETRY, equal ones apart'
-is "$(r zcount qRETRY $((now + 3590)) $((now + 3700)))" 2 'due in an hour'
-is "$(r zcount qRETRY $((now + 60)) $((now + 60)))" 1 'due at that second'
-is "$(r zcount qRETRY 978303600 978303600)" 1 'due long ago'
-like "$(r --raw hgetall qDELIVERY | tail -1)" '^0 0 - [0-9]+\.[0-9]+ [0-9]+$' 'no attempts, no owner'
-
-# -- mistakes ------------------------------------------------------------------------
-
 fails() { # STATUS REGEX ARGUMENT...
 	_want=$1 _re=$2
 	shift 2
@@ -78,6 +63,32 @@ fails() { # STATUS REGEX ARGUMENT...
 	like "$_out" "^rqctl: .*$_re" "words of rqctl $*"
 	is "$(printf '%s\n' "$_out" | wc -l)" 1 "one line of rqctl $*"
 }
+
+# -- later -------------------------------------------------------------------------
+
+now=$(date +%s)
+is "$(ctl push q '{"id":7}' --delay 1h)" 7 'delay: prints the id'
+is "$(ctl push --delay 1h q '{"id":7}')" 7 'delay: the same again'
+like "$(ctl push q x --at "@$((now + 60))")" '^~[0-9a-z]+$' 'at: rqctl makes the id'
+ctl push k y --at "$(date -d '2 minutes' +%H:%M)" >/dev/null
+ctl push k y --at "$(date -d '-2 minutes' +%-H:%M)" >/dev/null
+is "$(r zrange kRETRY 0 -1 withscores | awk -v now="$(date +%s)" 'NR % 2 == 0 { print int(($1 - now + 180) / 3600) }' | tr '\n' ' ')" \
+    '0 24 ' 'at: a time of day, today or tomorrow' || note "$(r zrange kRETRY 0 -1 withscores)"
+# A zone where daylight saving time ends in half an hour: the hour around now comes twice.
+ends=$(($(date +%s) + 1800 + 3600))
+zone="AAA0BBB-1,0/0,$(($(date -u -d "@$ends" +%j | sed 's/^0*//') - 1))/$(date -u -d "@$ends" +%H:%M:%S)"
+TZ=$zone ctl push again z --at "$(TZ=$zone date -d '2 minutes' +%H:%M)" >/dev/null
+is "$(r zcount againRETRY "$(date +%s)" $(($(date +%s) + 180)))" 1 'at: the first of two hours with this name'
+fails 64 'is not a time' push q x --at 24:00
+is "$(ctl push q y --at 2001-01-01T00:00:00+01:00 | cut -c 1)" '~' 'at: in the past'
+is "$(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY) $(r exists q)" '4 4 4 0' 'four in QRETRY, equal ones apart'
+is "$(r zcount qRETRY $((now + 3590)) $((now + 3700)))" 2 'due in an hour'
+is "$(r zcount qRETRY $((now + 60)) $((now + 60)))" 1 'due at that second'
+is "$(r zcount qRETRY 978303600 978303600)" 1 'due long ago'
+like "$(r --raw hgetall qDELIVERY | tail -1)" '^0 0 - [0-9]+\.[0-9]+ [0-9]+$' 'no attempts, no owner'
+
+# -- mistakes ------------------------------------------------------------------------
+
 fails 64 'is not a duration' push q x --delay 5
 fails 64 'is not a time' push q x --at tomorrow
 fails 64 'do not go together' push q x --at @1 --delay 1s

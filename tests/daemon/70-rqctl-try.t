@@ -116,6 +116,21 @@ like "$(cat "$T/err")" 'would be returned without an attempt' 'interrupted: verd
 wait_for 30 '[ -z "$(our_processes)" ]'
 is "$(our_processes)" '' 'nothing is left running'
 
+# As root: what the handler writes, another user reads, without capabilities.
+if [ "$(id -u)" -eq 0 ]; then
+	rm -f "$T/pipe"
+	printf 'readlink /proc/$$/fd/2 >"%s"; while [ ! -e "%s" ]; do sleep 0.05; done' "$T/pipe" "$T/go" >"$T/message"
+	"$RQCTL" try batch <"$T/message" >"$T/out" 2>"$T/err" &
+	wait_for 30 '[ -s "$T/pipe" ]'
+	readers=$(find /proc/[0-9]*/fd -lname "pipe:?$(tr -dc 0-9 <"$T/pipe")?" -perm -400 ! -perm -200 2>/dev/null | while read -r d; do
+		sed -n 's/^\(Uid\|CapPrm\):[	 ]*\([0-9a-f]*\).*/\2/p' "${d%/fd/*}/status"
+	done | tr '\n' ' ')
+	is "$readers" "$(id -u _rqd) 0000000000000000 " 'as root: another user reads what the handler writes'
+	touch "$T/go"
+	wait $!
+	is $? 0 'as root: it goes on'
+fi
+
 # -- nothing of a message drives the terminal ------------------------------------------
 
 printf '{"id":"a\302\233b"}' >"$T/message"

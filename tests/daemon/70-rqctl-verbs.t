@@ -41,6 +41,18 @@ is "$(echo 'no JSON' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: not a 
 is "$(echo '{"message_base64":"a==="}' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: not a dead letter: it has no message' 'broken base64'
 is "$(head -2 "$T/letters" | ctl dead import q --json | tr -d ' \n')" '{"queue":"q","imported":0,"present":2,"complete":true}' 'JSON'
 
+# Another letter has the number: a letter is the same only with its id and message.
+r flushall >/dev/null
+r xadd qDEAD 1000-1 id a message other >/dev/null
+r xadd qDEAD 2000-0 id c message 'x' >/dev/null
+is "$({ echo '{"letter":"1000-1","id":"a","message":"first"}'; echo '{"letter":"2000-0","id":"b","message":"x"}'; } |
+    ctl dead import q)" 'imported 2 dead letters of q' 'another letter has the number'
+is "$(r --raw xrange qDEAD - + | grep -cxE 'other|first')" 2 'both are there'
+# A number from the future would be the last word on all later numbers.
+r flushall >/dev/null
+echo '{"letter":"9000000000000000000-1","id":"a","message":"first"}' | ctl dead import q >/dev/null
+ok '[ "$(r --raw xrange qDEAD - + | sed -n "1s/-.*//p")" -le "$(date +%s999)" ]' 'a number from the future is replaced'
+
 # -- dead move -----------------------------------------------------------------------------
 
 r flushall >/dev/null
@@ -54,6 +66,16 @@ is "$(ctl dead move q other --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask 
 is "$(ctl dead move q other --all -y)" 'moved 14 dead letters of q' 'and does it'
 is "$(ctl dead move q other --all -y 2>&1; echo $?)" 'rqctl: q has no dead letters
 1' 'twice'
+
+# Letters of several queues share a number and an id, and a producer chose an id that looks like a tag.
+r flushall >/dev/null
+for from in q q2 q3 q4; do r xadd ${from}DEAD 1000-1 id a message "of $from" >/dev/null; done
+r xadd otherDEAD 5-0 id a#1000-1 message theirs >/dev/null
+ctl dead retry other a#1000-1 >/dev/null
+for from in q q2 q3 q4; do ctl dead move $from other --all -y >/dev/null; done
+is "$(r --raw hvals otherCONTEXT | sort | tr '\n' ,)" 'of q,of q2,of q3,of q4,theirs,' 'letters of one number are all moved'
+is "$(r zcard otherRETRY) $(r exists qDEAD q2DEAD q3DEAD q4DEAD && r xlen q4DEAD)" '5 4
+0' 'and wait'
 like "$(ctl dead move q q --all 2>&1)" 'is the same queue: use rqctl dead retry' 'into itself'
 like "$(ctl dead move q a 2>&1)" 'select dead letters' 'no id'
 
@@ -74,7 +96,7 @@ like "$(ctl forget -y gone 2>&1; echo $?)" '^rqctl: h.1 serves gone: ' 'forget: 
 r del rqd:daemon:h.1 rqd:daemons >/dev/null
 r lpush gone m1 m2 >/dev/null
 r xadd goneDEAD '*' message x >/dev/null
-is "$(ctl forget -y gone 2>&1; echo $?)" 'rqctl: gone holds 3 messages: rqctl status shows them, --force deletes them
+is "$(ctl forget -y gone 2>&1; echo $?)" 'rqctl: gone holds 3 messages: let a queue take them, or delete them with --force
 75' 'forget: messages are there'
 is "$(r exists gone goneSTATS gonePAUSED goneDEAD)" 4 'forget: nothing is deleted'
 is "$(ctl forget -y --force gone)" 'forgot 4 keys and 3 messages of gone' 'forget: forced'

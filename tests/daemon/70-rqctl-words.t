@@ -66,7 +66,7 @@ r flushall >/dev/null
 r xadd qDEAD '*' id 7 message x reason exit >/dev/null
 is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl dead retry q 7
 1' 'retry now of a dead letter'
-is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: no message of q matches
+is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no message 8
 1' 'retry now of nothing'
 
 # -- check ------------------------------------------------------------------------------------
@@ -82,6 +82,8 @@ r xadd qDEAD '*' id 7 message x >/dev/null
 is "$(ctl check q; echo $?)" 'warning: q: 1 dead letter
 1' 'check: a warning'
 beat suspended
+is "$(ctl check q >/dev/null; echo $?)" 1 'check: a queue without messages is suspended'
+r lpush q x >/dev/null
 is "$(ctl check q >/dev/null; echo $?)" 2 'check: an error'
 is "$(ctl check q --json >/dev/null; echo $?)" 2 'check --json: an error'
 is "$(RQD_SERVER=unix:$T/none "$RQCTL" check 2>/dev/null; echo $?)" 2 'check: Redis cannot be reached'

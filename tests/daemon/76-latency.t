@@ -51,7 +51,7 @@ ok 'near "$(of ids latency)" 100' 'an id'
 ok 'near "$(of milliseconds latency)" 400' 'in milliseconds, too'
 ok 'near "$(of stream latency)" 500' 'an entry of a stream'
 is "$(of empty latency)" 0.0 'an empty queue: 0'
-is "$(of old latency) $(of old latency_least)" 'None None' 'a list: not known'
+is "$(of old latency)" None 'a list: not known'
 is "$(of channel latency)" None 'a channel keeps nothing'
 r flushall >/dev/null
 
@@ -83,22 +83,19 @@ wait_for 30 '[ "$(wc -l <"$T/took")" -ge 3 ]'
 for q in ack list; do r lpush $q second >/dev/null; done
 for q in ack list; do r lpush $q third >/dev/null; done
 wait_ok 40 'between "$(sample rqd_queue_latency_seconds ack)" 20 99' 'it grows'
-# It is within 10 s of the truth.
+# It is within a factor of 2 of the truth.
 for q in ack list; do
 	is_about() {	# SECONDS
 		age=$(($(date +%s) - pushed))
-		between "$1" $((age - 10)) $((age + 10))
+		between "$1" $((age / 2)) $((age * 2))
 	}
 	wait_ok 30 'is_about "$(sample rqd_queue_latency_seconds $q)"' "$q: the metric is about right"
 	wait_ok 30 'is_about "$(of $q latency)"' "$q: rqctl status, by the heartbeat"
-	is "$(sample rqd_queue_latency_least_seconds $q)" '' "$q: what is known is not said twice"
 done
 
 # Messages that waited before the daemon started.
 is "$(sample rqd_queue_latency_seconds before)" '' 'before the first sample: no latency'
-ok 'between "$(sample rqd_queue_latency_least_seconds before)" 10 99' 'but it is at least that'
 is "$(of before latency)" None 'likewise in rqctl status'
-ok 'between "$(of before latency_least)" 10 99' 'with what it is at least'
 
 # A second daemon, which knows less: the best known value is shown.
 rqd_start other <<C
@@ -119,7 +116,6 @@ redis.call("ZADD", KEYS[2], redis.call("TIME")[1], id)
 redis.call("HSET", KEYS[3], id, m)' 3 shared sharedBACKUP sharedCONTEXT >/dev/null
 r lpush shared 3 4 >/dev/null
 wait_ok 20 '[ -z "$(sample rqd_queue_latency_seconds shared)" ]' 'nothing where others take messages, too'
-is "$(sample rqd_queue_latency_least_seconds shared)" '' 'nor what it is at least'
 r zrem sharedBACKUP foreign >/dev/null
 r hdel sharedCONTEXT foreign >/dev/null
 

@@ -53,7 +53,7 @@ is "$(queue slow 'v["hint"]')" \
     "All handlers are busy: 1 of 1. Raise concurrency, which is 1 in $T/more.conf:2 (max_handlers is 9), and reload, or start another host." \
     'busy: which option, where, and its value'
 wait_for 20 'queue gone "v[\"hint\"]" | grep -q Mend'
-like "$(queue gone 'v["hint"]')" "rqd tries again at least once a minute\. Mend $T/gone, or command in $T/more.conf:7\.\$" \
+like "$(queue gone 'v["hint"]')" "rqd tries again every 5 s\. Mend $T/gone, or command in $T/more.conf:7\.\$" \
     'a command that is missing: the file, and the line that names it'
 finds() {	# the command that shows the queue's records finds some
 	queue 'a%2Bb%20c' '[c for c in v["commands"] if c.startswith("grep")][0]' >"$T/command"

@@ -189,12 +189,12 @@ c pause orders >/dev/null
 k=$(printf '%s\n' $K | grep -v -x -F "$(printf '%s\n' $new)" | head -n 1)
 r lpush "$k" '{"id":"behind"}' >/dev/null
 conf shards = 2 | config_write two
-is "$(ctl -c "$T/two.conf" status | grep -c "no configuration")" 0 "while a daemon drains them, status says nothing"
+is "$(ctl -c "$T/two.conf" check | grep -c "no configuration")" 0 "while a daemon drains them, check says nothing"
 rqd_stop
-like "$(ctl -c "$T/two.conf" status)" "no configuration names $(printf %s "$k" | sed 's/[{}]/\\&/g'), which holds messages: 1 waiting" \
-    'status finds a message in a former shard'
+like "$(ctl -c "$T/two.conf" check)" "$(printf %s "$k" | sed 's/[{}]/\\&/g'): no configuration names it, and it holds messages: 1," \
+    'check finds a message in a former shard'
 r del "$k" >/dev/null
-is "$(ctl -c "$T/two.conf" status | grep -c 'no configuration')" 0 'until it is gone'
+is "$(ctl -c "$T/two.conf" check | grep -c 'no configuration')" 0 'until it is gone'
 start shards = 2 shards_drain = 8
 c resume orders >/dev/null
 wait_ok 20 'grep -q left "$T/done"' 'resumed'

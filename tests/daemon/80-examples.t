@@ -37,7 +37,7 @@ rqd_start <<C
 queue "remind" {
     kind = "expired" match = "remind:*:*" notifications = "set" skew = 100ms
     command = {"$T/remind.sh"} $SOMEBODY
-    env = {"SEND=$T/send", "REDIS=-s $SOCK"}
+    env = {"SEND=$T/send", "REDISCLI_OPTIONS=-s $SOCK"}
 }
 queue "twice" { command = {"$T/twice"} $SOMEBODY }
 queue "rows" {

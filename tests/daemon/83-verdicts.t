@@ -1,6 +1,6 @@
 #!/bin/sh
 # Verdicts of handlers on descriptor 3, and the outcome of their messages.  The test
-# runs the examples of rqd-handler(7), VERDICTS, as they are printed there.
+# runs the examples of rqd-handler(7), RESULT LINES, as they are printed there.
 
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -13,7 +13,7 @@ echo "$RQD_ATTEMPT" >>"$T/runs.$RQD_ID"
 eval "$(sed 's/^{"id":"[^"]*","sh":"\(.*\)"}$/\1/')"
 H
 program() {	# NAME FIRST: an example of the manual, by its first line
-	sed -n '/^\.Sh VERDICTS/,/^\.Sh PROCESS/p' "$SRCDIR/man/rqd-handler.7" |
+	sed -n '/^\.Sh RESULT LINES/,/^\.Sh PROCESS/p' "$SRCDIR/man/rqd-handler.7" |
 	    awk -v first="$2" '$0 == first { on = 1 } /^\.Ed/ { on = 0 } on' |
 	    sed 's/\\e/\\/g; s/\\-/-/g' >"$T/$1"
 	chmod 755 "$T/$1"
@@ -113,7 +113,7 @@ log_wait 30 'event=failed queue=list'
 like "$(log_lines "event=failed queue=list")" 'status=0 .*reason=protocol' 'a list cannot defer'
 r xadd stream 1-1 message '{"id":"x","sh":"echo defer 2h later >&3"}' >/dev/null
 like "$(gone stream 1-1)" 'event=deferred .*delay=7200.000 answer=later' 'a stream can'
-is "$(r xpending stream rqd | head -n 1)" 0 'the entry is acknowledged'
+is "$(r xpending stream rqd | head -n 1)" 1 'the entry is pending until it is done'
 ok '[ "$(due stream 1-1)" -gt 7100 ]' 'and waits'
 r zadd unique 1 defer >/dev/null
 like "$(gone unique defer)" 'event=deferred .*answer=shut' 'kind unique can'

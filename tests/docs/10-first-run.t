@@ -114,7 +114,7 @@ head_of_check() {	# WHOSE SOURCES
 
 sources() {	# FOLDER
 	mkdir "$1"
-	tar -C "$SRCDIR" --exclude=./build --exclude=./build-asan --exclude=./.git -cf - . | tar -x -C "$1"
+	tar -C "$SRCDIR" --exclude=./build --exclude=./build-asan --exclude=./build-clang --exclude=./.git -cf - . | tar -x -C "$1"
 }
 
 AS_USER=''

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tunnel of doc/production.md: rqd reaches a Redis that speaks TLS only.
+# The tunnel of doc/redis.md: rqd reaches a Redis that speaks TLS only.
 
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -20,10 +20,10 @@ redis_start --tls-port "$PORT" --bind 127.0.0.1 --tls-cert-file "$T/server.crt" 
     --tls-key-file "$T/server.key" --tls-ca-cert-file "$T/server.crt" --tls-auth-clients no
 [ "$(r ping 2>/dev/null)" = PONG ] || skip_all 'this Redis has no TLS'
 
-# Starts the command of the unit in doc/production.md, with this test's names in place
+# Starts the command of the unit in doc/redis.md, with this test's names in place
 # of the document's.
 tunnel() {	# CERTIFICATE
-	command=$(python3 "$SRCDIR/tests/docs/blocks.py" --program systemd "$SRCDIR/doc/production.md" |
+	command=$(python3 "$SRCDIR/tests/docs/blocks.py" --program systemd "$SRCDIR/doc/redis.md" |
 	    sed -n 's/^ExecStart=//p' | sed "s|redis.example.com:6379|localhost:$PORT,pf=ip4|
 		s|TCP-LISTEN:6380|TCP-LISTEN:$LOCAL|; s|/etc/ssl/certs/ca-certificates.crt|$T/$1.crt|")
 	like "$command" "^/usr/bin/socat .*:$LOCAL.*:$PORT.*$1.crt" "the unit of the document, with $1.crt"

@@ -70,7 +70,7 @@ read_by() {	# WHO OPTION... DOCUMENT
 	is $status 0 "$who has read ${last##*/}"
 }
 
-for document in README.md doc/tutorial.md doc/production.md doc/migrating.md doc/operations.md; do
+for document in README.md doc/tutorial.md doc/redis.md doc/migrating.md doc/operations.md; do
 	read_by 'a user with sudo' "$SRCDIR/$document"
 done
 # Root does the same; sudo changes nothing then.

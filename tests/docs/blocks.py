@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the code blocks of Markdown documents, in order, and compares what they print.
 
-A comment in front of each block says what it is; readers do not see it:
+A comment right behind each block says what it is; readers do not see it:
 
     <!-- run: user -->          commands, typed by an ordinary user who has sudo
     <!-- run: root -->          commands, typed by root
@@ -31,35 +31,33 @@ PATIENCE = 20
 
 
 def blocks(path):
-    """Yields (line, mark, text) of each fenced or indented block; mark is None without one."""
+    """Returns (line, mark, text) of each fenced or indented block; mark is None without one."""
     lines = open(path, encoding="utf-8").read().split("\n")
-    mark, i, in_list = None, 0, False
+    found, i, in_list = [], 0, False
+
+    def add(line, text):
+        mark = MARK.match(lines[i]) if i < len(lines) else None
+        found.append((line, mark and mark.group(1), text))
+
     while i < len(lines):
-        line = lines[i]
-        found = MARK.match(line)
-        if found:
-            mark = found.group(1)
-        elif line.lstrip().startswith("```"):
-            indent, start = len(line) - len(line.lstrip()), i
-            i += 1
-            text = []
+        line, start, text = lines[i], i + 1, []
+        i += 1
+        if line.lstrip().startswith("```"):
+            indent = len(line) - len(line.lstrip())
             while i < len(lines) and not lines[i].lstrip().startswith("```"):
                 text.append(lines[i][indent:])
                 i += 1
-            yield start + 1, mark, "\n".join(text) + "\n"
-            mark = None
-        elif line.startswith("    ") and not in_list and (mark or (i and not lines[i - 1].strip())):
-            start, text = i, []
+            i += 1
+            add(start, "\n".join(text) + "\n")
+        elif line.startswith("    ") and not in_list and i > 1 and not lines[i - 2].strip():
+            i -= 1
             while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
                 text.append(lines[i][4:])
                 i += 1
-            yield start + 1, mark, "\n".join(text).rstrip() + "\n"
-            mark = None
-            continue
-        elif line.strip():
-            mark = None
+            add(start, "\n".join(text).rstrip() + "\n")
+        elif line.strip() and not MARK.match(line):
             in_list = bool(re.match(r"\s*([-*]|\d+\.) ", line)) or (in_list and line.startswith(" "))
-        i += 1
+    return found
 
 
 # Replacements for text that differs from run to run, for the document and the screen
@@ -167,7 +165,7 @@ class Run:
                         "printed:\n%s\nthe document says:\n%s" % (got, wanted))
 
     def document(self, path):
-        todo = list(blocks(path))
+        todo = blocks(path)
         for i, (line, mark, text) in enumerate(todo):
             where = "%s:%d" % (os.path.basename(path), line)
             wanted = None

@@ -55,5 +55,5 @@ sleep 4
 redis_start $aof
 settled killed
 is "$(both | grep -c event=requeued)" 0 'no lease was taken'
-is "$(r exists qBACKUP qRETRY qCONTEXT)$(deliveries q)" 00 'nothing is left'
+is "$(r exists qBACKUP qRETRY qCONTEXT qDELIVERY)" 0 'nothing is left'
 is "$(r xlen qDEAD)" 2 'the two that failed are dead letters'

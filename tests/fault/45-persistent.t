@@ -17,7 +17,7 @@ random() {	# MOST: 0 to MOST - 1, in $drawn
 	drawn=$((state / 64 % $1))
 }
 
-nothing_left() { [ "$(r --raw exists s sBACKUP sRETRY sCONTEXT)$(deliveries s)" = 00 ]; }
+nothing_left() { [ "$(r --raw exists s sBACKUP sRETRY sCONTEXT sDELIVERY)" = 0 ]; }
 
 # One of the last processes that a daemon has begun.
 a_process() {	# NAME

@@ -78,7 +78,8 @@ C
 	rqd_spawn rqd -c "$T/other.conf"
 	RQD_WRAPPER=''
 	log_wait 30 event=redis_up $((ups + 1))
-	trouble nproc "$other prlimit --pid $PID --nproc=1:" "$other prlimit --pid $PID --nproc=1000:" \
+	S=$(pgrep -o -P "$PID" -x rqd-spawner)
+	trouble nproc "$other prlimit --pid $S --nproc=1:" "$other prlimit --pid $S --nproc=1000:" \
 	    'Resource temporarily unavailable'
 	rqd_stop
 	AS='user = "root"'

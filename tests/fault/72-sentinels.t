@@ -58,7 +58,7 @@ since=$(msec)
 is $? 0 'rqctl lock finds the master'
 within 9000 "$since" 'it does so'
 is "$("$RQCTL" --server "sentinel://other@127.0.0.1:$S3,127.0.0.1:$S3" ping 2>&1)" \
-    "rqctl: redis Sentinel 127.0.0.1:$S3 does not know a master \"other\"" \
+    "rqctl: redis Sentinel: 127.0.0.1:$S3 does not know a master \"other\"" \
     'rqctl names the master that they do not know, once'
 
 # -- all die ---------------------------------------------------------------------------
@@ -68,7 +68,7 @@ handled third 'without any Sentinel work goes on'
 is "$(ups "$A")" 1 'on the same connection'
 said=$("$RQCTL" --server "sentinel://m@$LIST" ping 2>&1)
 is $? 69 'rqctl fails'
-like "$said" "Sentinel 127.0.0.1:$S1: Connection refused; Sentinel 127.0.0.1:$S2: Conn.*redis.sentinel" \
+like "$said" "Sentinel: 127.0.0.1:$S1: Connection refused; 127.0.0.1:$S2: Conn.*redis.sentinel" \
     'it says what is wrong with each'
 since=$(msec)
 a client kill type normal >/dev/null
@@ -108,7 +108,7 @@ rqd_stop
 # -- passwords -----------------------------------------------------------------------------
 sentinel 4 "$S4" "$B" 9
 s4() { redis-cli -p "$S4" --no-auth-warning --user default --pass secret "$@"; }
-acl=$(sed -n '/^\.It Ic sentinel_username/,/^Default/p' "$SRCDIR/man/rqd.conf.5" |
+acl=$(sed -n '/^\.It Ic sentinel_username/,/^\.It Ic sentinel_password_file/p' "$SRCDIR/man/rqd.conf.5" |
     sed -n 's/^\.Li \(.*[a-z]\)[ .]*$/\1/p' | tr '\n' ' ')
 like "$acl" 'sentinel\|get-master' 'rqd.conf(5) lists the permissions'
 # shellcheck disable=SC2086
@@ -134,7 +134,7 @@ like "$(log_lines event=redis_down wrong)" \
     'a wrong one: likewise'
 said=$("$RQCTL" -c "$T/wrong.conf" ping 2>&1)
 is $? 77 'rqctl fails'
-like "$said" "Sentinel 127.0.0.1:$S4: WRONGPASS .*redis.sentinel_password_file" 'and says it'
+like "$said" "Sentinel: 127.0.0.1:$S4: WRONGPASS .*redis.sentinel_password_file" 'and says it'
 rqd_stop open
 echo secret >"$T/password"
 wait_ok 30 '[ "$(ups "$B" wrong)" -eq 1 ]' 'the right one is read at the next attempt'

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Slots of a Redis Cluster that move while nothing is sent to them.  The daemon hears of it
-# from their old master, and not first when it looks, every 10 s: an idle queue handles what
-# is pushed to its new master before the next look.  Heartbeats go on where their slot stays
-# half moved.
+# Slots of a Redis Cluster that move while nothing is sent to them.  The daemon looks every
+# 10 s: then an idle queue handles what is pushed to its new master.  Heartbeats go on where
+# their slot stays half moved.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -22,7 +21,6 @@ queue "a" { key = "$KEY" }
 queue "other" { key = "{$(tag_of n3)}:b" }
 C
 log_wait 20 event=ready
-wait_for 20 'n n1 pubsub shardchannels | grep -q rqd:slot:'
 
 # -- a heartbeat ----------------------------------------------------------------------------
 
@@ -37,32 +35,20 @@ BEAT=$(beat)
 
 # -- an idle queue -------------------------------------------------------------------------
 
-# With each look the daemon subscribes again on each master, to test its connections.  The
-# third master has no part in what follows.
-looks() { n n3 info commandstats | sed -n 's/^cmdstat_subscribe:calls=\([0-9]*\),.*/\1/p'; }
-
 push() {	# ID: to the master of the key
 	_id=$1
 	n "$(owner_of "$KEY")" lpush "$KEY" "{\"id\":\"$_id\"}" >/dev/null
 	wait_for 40 'grep -qx "$_id" "$T/ran"' || fail "$_id: handled"
 }
 
-# A look that comes in between proves nothing: then once more.
 follows() {	# NAME MOVE: MOVE moves the slot
-	_try=0
-	while [ $((_try += 1)) -le 5 ]; do
-		_looks=$(looks)
-		wait_for 30 '[ "$(looks)" -gt "$_looks" ]'
-		sleep 0.2
-		_looks=$(looks) _from=$(owner_of "$KEY")
-		$2
-		wait_for 30 '[ "$(owner_of "$KEY")" != "$_from" ]' || fail "$1: the slot is elsewhere"
-		_since=$(msec)
-		push "$1-$_try"
-		note "$1: handled $(($(msec) - _since)) ms after the push"
-		[ "$(looks)" != "$_looks" ] || break
-	done
-	ok '[ $_try -le 5 ]' "$1: the message ran before the daemon's next look"
+	_from=$(owner_of "$KEY")
+	$2
+	wait_for 30 '[ "$(owner_of "$KEY")" != "$_from" ]' || fail "$1: the slot is elsewhere"
+	_since=$(msec)
+	push "$1"
+	_took=$(($(msec) - _since))
+	ok '[ "$_took" -lt 15000 ]' "$1: an idle queue follows within 10 s"
 }
 
 move() {
@@ -87,16 +73,12 @@ slot_move rqd:daemons $TO
 _from=$(owner_of "$KEY") _to=n1
 [ "$_from" != n1 ] || _to=n2
 tries() { n "$_from" info errorstats | sed -n 's/^errorstat_TRYAGAIN:count=\([0-9]*\).*/\1/p'; }
-joins() { n "$_from" info commandstats | sed -n 's/^cmdstat_ssubscribe:calls=\([0-9]*\),.*/\1/p'; }
 slot_open "$KEY" $_to
-joins=$(joins)
 wait_ok 60 '_tries=$(tries) && [ "${_tries:-0}" -ge 6 ]' 'half moved: its scripts do not run'
-note "joins $joins to $(joins), tries $(tries)"
-ok '[ "$(joins)" -le $((joins + 1)) ]' 'half moved: its channel is not subscribed to again and again'
 slot_move "$KEY" $_to
 push half
 
-# Here Redis says it in two ways: keys that were armed count as changed, too.
+# Keys that were armed count as changed, too.
 follows failover change_places
 
 is "$(log_count "event=redis_warning.*slot")" 0 'no warning of slots'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A Redis that lies: some values in its replies are wrong.  No daemon ends, hangs, or
 # takes much memory.  When the replies are right again, all queues work.  Messages of
-# wrong replies may be lost or run twice.
+# wrong replies may be lost or run twice.  No rqctl crashes or hangs.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -76,4 +76,56 @@ done
 # A lie may still be on its way, and take this one with it: kind list keeps none.
 wait_ok 60 "log_count 'event=acked queue=l id=last ' >/dev/null || { r lpush l '{\"id\":\"last\"}' >/dev/null; false; }" 'l is at work'
 wait_ok 60 "log_count 'event=acked queue=s id=$last ' >/dev/null" 's is at work'
+
+# -- rqctl --------------------------------------------------------------------------------------
+# Values that other programs may write: a time and a number beyond any calendar.
+rqd_stop
+for i in 1 2 3; do
+	echo "lpush a $i"
+	echo "xadd aDEAD $i-1 id $i message m reason exit"
+	echo "zadd aRETRY $i t$i"
+	echo "hset aCONTEXT t$i m"
+	echo "hset aDELIVERY t$i '1 0 - 1700000000.000000 2'"
+	echo "zadd aBACKUP $i b$i"
+done | r >/dev/null
+r hset aSCHEDULE tick 1e300 >/dev/null
+r xadd aDEAD 18446744073709551615-1 id x message m >/dev/null
+sed "s|timeout = 1s|timeout = 300ms|" "$T/rqd.conf" >"$T/ctl.conf"
+crashed=''
+look() {	# VERB...
+	timeout 20 "$RQCTL" -c "$T/ctl.conf" "$@" >"$T/rqctl.out" 2>"$T/rqctl.err" 3>&-
+	status=$?
+	if [ $status -ge 124 ] || grep -aq 'runtime error\|Sanitizer' "$T/rqctl.err"; then
+		crashed="$crashed $status($*)"
+		note "$(grep -a 'runtime error\|Sanitizer' "$T/rqctl.err")"
+	fi
+}
+looks() {	# TIMES
+	for _ in $(seq "$1"); do
+		for q in a u s; do
+			look peek $q --json
+			look peek $q --raw
+			look show $q 2
+			look cancel $q 2 -n
+		done
+		look running
+		look show s 1-1
+		look dead list a --json
+		look retry list a
+		look delayed list a
+		look check
+		look schedules
+		look schedules --json
+		look locks
+		look pause a --wait --timeout 100ms
+	done
+}
+proxy calm
+looks 1
+is "$crashed" '' 'rqctl reads times that no calendar has'
+proxy 'lie 15'
+looks $((LIES / 50))
+is "$crashed" '' 'rqctl survives lies'
+proxy calm
+r flushall >/dev/null
 exec 3>&-

@@ -10,10 +10,10 @@
  *	SCRIPT-before	a call of that Lua script is about to be written to Redis
  *	SCRIPT-sent	it is written; nothing has been read since
  *	SCRIPT-answered	what Redis said next has been read, and nothing done with it
- *	spawn-before	a process is about to be made
- *	spawn-after	it has been made, and runs
- *	exit-before	a process has ended; it is about to be reaped
- *	exit-after	it has been reaped
+ *	spawn-before	the spawner is about to be told to start a process
+ *	spawn-after	it has been told
+ *	exit-before	the spawner's report of an exit is about to be read
+ *	exit-after	it has been read
  *	connect-before	the socket is about to be connected
  *	connect-after	it has been
  *	call		any system call, from the first connect() on
@@ -44,6 +44,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "handler/spawner_wire.h"
 #include "redis/script.h"
 
 #define OPTIONS	(PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
@@ -61,10 +62,10 @@ static struct {
 
 static pid_t daemon_pid;
 static int log_fd;
-static const struct script *settle[3];	/* of kinds "ack" and "stream"; hand_over */
+static const struct script *settle[2];	/* of kinds "ack" and "stream" */
 static bool termed;		/* SIGTERM has come */
 static bool connected;		/* connect() was called */
-static bool spawned;		/* a handler was made */
+static unsigned running;	/* handlers, as the spawner has reported */
 
 /* Of the system call that the daemon is in: */
 static struct __ptrace_syscall_info entry;
@@ -86,7 +87,7 @@ point_parse(const char *arg)
 	static const char *const whens[] = { "-before", "-after", "-sent", "-answered" };
 	static const enum when values[] = { BEFORE, AFTER, AFTER, ANSWERED };
 	static const struct { const char *name; long call; } calls[] = {
-		{ "spawn", SYS_clone }, { "exit", SYS_wait4 }, { "connect", SYS_connect },
+		{ "spawn", SYS_sendmsg }, { "exit", SYS_recvmsg }, { "connect", SYS_connect },
 		{ "call", -1 },
 	};
 	const char *colon = strchr(arg, ':');
@@ -183,8 +184,7 @@ keep_settles(char *bytes, size_t len)
 	for (settling_len = 0; at != NULL; at = next) {
 		next = memmem(at + 1, (size_t)(end - at - 1), word, strlen(word));
 		len = (size_t)((next != NULL ? next : end) - at);
-		if (!holds(at, len, settle[0]) && !holds(at, len, settle[1]) &&
-		    !holds(at, len, settle[2]))
+		if (!holds(at, len, settle[0]) && !holds(at, len, settle[1]))
 			continue;
 		memmove(bytes + settling_len, at, len);
 		settling_len += len;
@@ -222,22 +222,50 @@ is_connect(void)
 	return address.sun_family != AF_UNIX || strstr(address.sun_path, "nscd") == NULL;
 }
 
-/*
- * Whether a handler starts: it shares the daemon's memory.  The guardian is made by
- * fork().  The process that tests whether memory can be shared sends no signal at its
- * end.
- */
+/* The message of sendmsg(2) or recvmsg(2). */
+static struct msghdr
+message(void)
+{
+	struct msghdr m = { .msg_controllen = 0 };
+	struct iovec to = { &m, sizeof(m) };
+	struct iovec from = { (void *)(uintptr_t)entry.entry.args[1], sizeof(m) };
+
+	(void)process_vm_readv(daemon_pid, &to, 1, &from, 1, 0);
+	return m;
+}
+
+/* Whether a handler is to be started: only such an order has descriptors. */
 static bool
 is_spawn(void)
 {
-	return entry.entry.nr == SYS_clone && (entry.entry.args[0] & CLONE_VM) != 0 &&
-	    (entry.entry.args[0] & CSIGNAL) == SIGCHLD;
+	return entry.entry.nr == SYS_sendmsg && message().msg_controllen > 0;
 }
 
-/*
- * Whether this call is the point.  Processes that the daemon waits for earlier are no
- * handlers.
- */
+/* Counts the handlers in the spawner's reports; returns how many have ended. */
+static unsigned
+take_reports(long len)
+{
+	struct spawner_reply r[SPAWNER_REPLIES];
+	struct msghdr m = message();
+	struct iovec to = { r, sizeof(r) }, iov = { .iov_len = 0 };
+	struct iovec from = { m.msg_iov, sizeof(iov) }, at = { &iov, sizeof(iov) };
+	unsigned exits = 0;
+
+	if (process_vm_readv(daemon_pid, &at, 1, &from, 1, 0) != (ssize_t)sizeof(iov) ||
+	    len <= 0 || (size_t)len > sizeof(r) || (size_t)len % sizeof(*r) != 0)
+		return 0;
+	iov.iov_len = to.iov_len = (size_t)len;
+	if (process_vm_readv(daemon_pid, &to, 1, &iov, 1, 0) != (ssize_t)len)
+		return 0;
+	for (size_t i = 0; i < (size_t)len / sizeof(*r); i++) {
+		running += r[i].answer == SPAWNER_STARTED;
+		exits += r[i].answer == SPAWNER_EXITED;
+	}
+	running -= exits;
+	return exits;
+}
+
+/* Whether this call is the point. */
 static bool
 is_point_call(void)
 {
@@ -245,10 +273,10 @@ is_point_call(void)
 		return false;
 	if (point.call == SYS_connect)
 		return is_connect();
-	if (point.call == SYS_clone)
+	if (point.call == SYS_sendmsg)
 		return is_spawn();
-	if (point.call == SYS_wait4)
-		return entry.entry.nr == SYS_wait4 && spawned;
+	if (point.call == SYS_recvmsg)
+		return entry.entry.nr == SYS_recvmsg && (point.when == AFTER || running > 0);
 	return point.call == -1;
 }
 
@@ -257,7 +285,6 @@ on_entry(void)
 {
 	matches = false;
 	connected = connected || is_connect();
-	spawned = spawned || is_spawn();
 	if (is_write())
 		on_write();
 	if (point.script == NULL)
@@ -275,6 +302,8 @@ on_exit_call(long result)
 		fail("log");
 	free(settling);
 	settling = NULL;
+	if (entry.entry.nr == SYS_recvmsg && take_reports(result) == 0)
+		matches = false;
 	if (awaited != -1 && is_read() && (int)entry.entry.args[0] == awaited && result > 0)
 		crash();
 	if (!matches || result < 0)
@@ -357,7 +386,6 @@ main(int argc, char **argv)
 		return 64;
 	settle[0] = script_find("settle");
 	settle[1] = script_find("stream_settle");
-	settle[2] = script_find("hand_over");
 	point_parse(argv[1]);
 	log_fd = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 	if (log_fd == -1 || pipe2(fd, O_CLOEXEC) == -1)

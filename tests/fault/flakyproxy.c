@@ -14,6 +14,8 @@
  *	split 1|0	send byte by byte (the first of each piece), then in crumbs
  *	lose N		swallow every Nth piece from upstream, and close
  *	blackhole 1|0	nothing arrives; it all comes later, where one still listens
+ *	hold TEXT	from the first piece from upstream with this text on, a connection's
+ *			replies wait for "release"
  *	refuse 1|0	accept and close, the connections there too
  *	drop		close all connections, once
  *	lie P		of 100 values in replies, P are others: numbers, types, lengths
@@ -74,6 +76,7 @@ struct half {
 	struct event	*in, *out, *timer;
 	size_t		 single;	/* bytes still to be sent one by one */
 	bool		 swallows;	/* bytes were swallowed: all later ones are, too */
+	bool		 holds;		/* replies wait for "release" */
 	bool		 skips;		/* swallow the next piece, and no more */
 };
 
@@ -93,6 +96,7 @@ static struct event_base *base;
 static struct weather all = { .cut = -1 };
 static const char *upstream;
 static bool blackhole, refuse;
+static char held[64];		/* "": none */
 static FILE *ends;		/* NULL: no LOG */
 static bool swallow[2];		/* by whether it is a reply */
 static long age, idle;		/* ms; 0: no limit */
@@ -229,7 +233,7 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	if (l->floods && h->reply && evbuffer_get_length(h->buf) == 0)
 		evbuffer_add(h->buf, flood, sizeof(flood));
-	if (blackhole || evbuffer_get_length(h->buf) == 0)
+	if (blackhole || h->holds || evbuffer_get_length(h->buf) == 0)
 		return;
 	if (l->cut == 0) {
 		link_close(l);
@@ -362,6 +366,9 @@ half_read(evutil_socket_t fd, short what, void *arg)
 		event_add(h->in, NULL);
 		return;
 	}
+	if (h->reply && held[0] != '\0' &&
+	    evbuffer_search(h->buf, held, strlen(held), NULL).pos != -1)
+		h->holds = true;
 	if (h->reply && lie_percent > 0)
 		half_lie(h, before);
 	if (half_has_room(h) && !w->split)
@@ -485,6 +492,17 @@ set_blackhole(bool on)
 }
 
 static void
+release(void)
+{
+	struct link *l;
+
+	held[0] = '\0';
+	TAILQ_FOREACH(l, &links, entry)
+		l->half[1].holds = false;
+	flush_all();
+}
+
+static void
 set_rate(long n)
 {
 	rate = (double)n;
@@ -563,6 +581,10 @@ command(const char *line)
 		all.lose = n;
 	else if (strcmp(name, "blackhole") == 0)
 		set_blackhole(n != 0);
+	else if (sscanf(line, "hold %63s", held) == 1)
+		;
+	else if (strcmp(name, "release") == 0)
+		release();
 	else if (strcmp(name, "refuse") == 0)
 		refuse = n != 0;
 	else if (strcmp(name, "random") == 0)
@@ -593,6 +615,7 @@ command(const char *line)
 		set_swallow("none");
 		set_limit(0, 0);
 		set_blackhole(false);
+		release();
 	} else if (strcmp(name, "drop") != 0) {
 		printf("unknown: %s\n", name);
 		return;

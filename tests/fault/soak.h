@@ -114,7 +114,6 @@ enum place { PLACE_WAITING, PLACE_IN_HAND, PLACE_DEAD };
 
 struct forgotten {
 	long		n;		/* message */
-	int		attempt;	/* of one in flight; 0: unknown */
 	enum place	place;		/* where it was */
 	double		at;
 };

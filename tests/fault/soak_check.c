@@ -5,7 +5,7 @@
  * Finished messages.  After Redis has confirmed an ack or a dead letter, no daemon
  * begins a run of the message or writes a letter.  The only exception: Redis has lost
  * data since the message's first run (by FLUSHALL, or because a promoted replica was
- * behind).  Then a daemon that had the message in flight must put it back.  A record in
+ * behind).  A record in
  * the daemon's log counts as a confirmation, unless one of its connections ended
  * between the run's beginning and that record.  In that case the result may have been
  * sent twice, and the answer that another delivery has the message counts as success,
@@ -38,9 +38,8 @@
  * hold however often the message ran, and for each child too.  No fault explains an
  * exception: a soak with PIPE has no fault in which Redis forgets.
  *
- * Messages that Redis itself forgot are counted apart: those that waited, dead letters,
- * and those in flight whose daemon was killed too, or had lost its connection before
- * the result was certain.  All other messages in flight must come to their end.
+ * Messages that Redis itself forgot are counted apart: those that waited, those in flight,
+ * and dead letters.  All others must come to their end.
  */
 #include "soak_explain.h"
 #include "soak_runs.h"
@@ -329,42 +328,6 @@ letters_read(const char *key, struct fate *fates, long messages)
 
 /* -- what Redis forgot ------------------------------------------------------- */
 
-#define PROMOTION	1.3	/* seconds that one takes: not the one that forgot it */
-
-/*
- * Whether a message that was in flight in Redis may be lost.  Without a run of this
- * attempt it was on its way to a daemon, which has never seen it.
- */
-static bool
-may_be_gone(const struct forgotten *x)
-{
-	const struct run *last = NULL;
-	double until;
-
-	for (size_t i = 0; i < nruns; i++) {
-		if (runs[i].n == x->n && runs[i].from <= x->at)
-			last = &runs[i];
-	}
-	if (last == NULL || last->attempt < x->attempt)
-		return true;
-	/* Redis has had no result up to then; the daemon would put it back within a lease. */
-	until = last->to > x->at ? last->to : x->at;
-	until = last->to > 0 ? until + LEASE + 0.2 * soak_patience : 1e12;
-	if (explain_struck(CAUSE_KILLED, last, last->from, until) ||
-	    explain_struck(CAUSE_ENDED, last, last->from, until))
-		return true;
-	/*
-	 * An earlier promoted replica had not heard of the result: the daemon is done
-	 * with the message, and no daemon has it.
-	 */
-	if (last->to > 0 && explain_struck(CAUSE_PROMOTED, last, last->to, x->at - PROMOTION))
-		return true;
-	until = (last->to > 0 ? last->to : x->at) + LEASE;
-	return explain_struck(CAUSE_CUT_OFF, last, x->at - 2, until) ||
-	    explain_struck(CAUSE_REDIS_KILLED, last, x->at - 2, until) ||
-	    explain_struck(CAUSE_REFUSED, last, x->at - 2, until);
-}
-
 static void
 judge_forgotten(struct fate *fates, long messages)
 {
@@ -377,7 +340,7 @@ judge_forgotten(struct fate *fates, long messages)
 		by_redis[x[i].place]++;
 		if (x[i].place == PLACE_DEAD)
 			fates[x[i].n].letters += fates[x[i].n].letters == 0;
-		else if (x[i].place == PLACE_WAITING || may_be_gone(&x[i]))
+		else
 			fates[x[i].n].forgotten = true;
 	}
 }
@@ -451,12 +414,6 @@ judge_handed_over(struct fate *fates)
 
 /* -- all of it -------------------------------------------------------------- */
 
-/* Fields of QDELIVERY that name a message; the others are the daemons' own. */
-#define TAGS \
-    "local function tags() local n = 0 for _, q in ipairs({'q', 'b'}) do " \
-    "for _, f in ipairs(redis.call('HKEYS', q .. 'DELIVERY')) do " \
-    "if string.byte(f) ~= 1 then n = n + 1 end end end return n end "
-
 bool
 check_caught_up(void)
 {
@@ -469,13 +426,12 @@ check_caught_up(void)
 bool
 check_drained(void)
 {
-	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD TAGS
+	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD
 	    "if redis.call('EXISTS', 'q') == 0 then return 1 end "
-	    "return #unread(1) + redis.call('XPENDING', 'q', 'rqd')[1] + tags() + "
-	    "redis.call('EXISTS', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED')") :
-	    ask("EVAL %s 0", TAGS "return tags() + "
-	    "redis.call('EXISTS', 'q', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED', "
-	    "'b', 'bBACKUP', 'bRETRY', 'bCONTEXT')");
+	    "return #unread(1) + redis.call('XPENDING', 'q', 'rqd')[1] + "
+	    "redis.call('EXISTS', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELIVERY', 'qDELAYED')") :
+	    ask("EXISTS q qBACKUP qRETRY qCONTEXT qDELIVERY qDELAYED "
+	    "b bBACKUP bRETRY bCONTEXT bDELIVERY");
 
 	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 0;
 }
@@ -484,16 +440,13 @@ static void
 check_keys(void)
 {
 	static const char *const known[] = {
-		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons", "qDELIVERY",
+		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons",
 		"rqd:daemons:queues",
-		"bSTATS", "bDEAD", "bDELIVERY", "end"
+		"bSTATS", "bDEAD", "end"
 	};
-	redisReply *r = ask("EVAL %s 0", TAGS "return tags()");
+	redisReply *r = ask("KEYS *");
 	size_t i, k;
 
-	if (r == NULL || r->integer != 0)
-		problem("qDELIVERY holds what is in no other key");
-	r = ask("KEYS *");
 	for (i = 0; r != NULL && i < r->elements; i++) {
 		const char *key = r->element[i]->str;
 

@@ -185,23 +185,6 @@ explain_limited(double from, double to)
 	return false;
 }
 
-bool
-explain_struck(enum cause cause, const struct run *r, double from, double to)
-{
-	const struct life *life = world_life(r->daemon);
-
-	for (size_t i = 0; i < nfaults; i++) {
-		const struct fault *f = &faults[i];
-
-		if (f->kind->cause != cause || !overlaps(f, from, to))
-			continue;
-		if (life == NULL || !f->kind->of_daemon ||
-		    (cause == CAUSE_KILLED ? f->pid == r->daemon : f->slot == life->slot))
-			return true;
-	}
-	return false;
-}
-
 static unsigned problems;
 
 void

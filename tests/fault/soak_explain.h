@@ -23,9 +23,6 @@ enum cause explain(const struct run *, double born, double until);
  */
 bool	explain_forgot(double from, double to);
 
-/* Whether a fault with this cause struck the run's daemon, or Redis, between these times. */
-bool	explain_struck(enum cause, const struct run *, double from, double to);
-
 /* The longest time between these in which some daemon could work; bursts: these hinder. */
 double	explain_unhindered(double from, double to, bool bursts);
 

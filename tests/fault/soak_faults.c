@@ -41,7 +41,7 @@ restart_daemon(unsigned slot, const char *detail)
 	(void)detail;
 	if (daemons[slot].pid != 0 && daemons[slot].expected)
 		return false;
-	/* Without a launcher it does not start, and says so. */
+	/* Without a spawner it does not start, and says so. */
 	if (daemons[slot].pid == 0 && (daemons[slot].shim->fork_error != 0 ||
 	    daemons[slot].shim->exec_error != 0))
 		return false;

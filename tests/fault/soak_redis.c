@@ -41,31 +41,31 @@ bool redis_away, redis_behind;
 
 /*
  * Lua: collects all messages from the keys, each as a letter and its number: W: it
- * waits; H: in flight, with its attempt behind it; D: a dead letter.
+ * waits; H: in flight; D: a dead letter.
  */
 #define COLLECT \
     "local out = {} " \
-    "local function put(what, body, attempt) out[#out+1] = what .. (string.match(body or '', " \
-    "'%d+') or '0') .. (attempt and ' ' .. attempt or '') end " \
+    "local function put(what, body) out[#out+1] = what .. (string.match(body or '', " \
+    "'%d+') or '0') end " \
     UNREAD \
     "local kind = redis.call('TYPE', 'q').ok " \
     "for _, body in ipairs(kind == 'list' and redis.call('LRANGE', 'q', 0, -1) or {}) do " \
     "put('W', body) end " \
     "for _, e in ipairs(kind == 'stream' and unread(1000000) or {}) do put('W', e[2][2]) end " \
-    "local context, owner, attempt = {}, {}, {} " \
+    "local context, owner = {}, {} " \
     "local c, d = redis.call('HGETALL', 'qCONTEXT'), redis.call('HGETALL', 'qDELIVERY') " \
     "for i = 1, #c, 2 do context[c[i]] = c[i+1] end " \
-    "for i = 1, #d, 2 do local failures, token = string.match(d[i+1], '^(%d+) %d+ (%S+)') " \
-    "owner[d[i]], attempt[d[i]] = token, (tonumber(failures) or 0) + 1 end " \
+    "for i = 1, #d, 2 do owner[d[i]] = string.match(d[i+1], " \
+    "'^%d+ %d+ (%S+)') end " \
     "local rows = kind == 'stream' and redis.pcall('XPENDING', 'q', 'rqd', '-', '+', " \
     "1000000) or {} " \
     "for _, row in ipairs(rows.err and {} or rows) do " \
     "local e = not context[row[1]] and redis.call('XRANGE', 'q', row[1], row[1])[1] " \
     "if e then put('W', e[2][2]) end end " \
     "for _, tag in ipairs(redis.call('ZRANGE', 'qBACKUP', 0, -1)) do " \
-    "put('H', context[tag], attempt[tag]) end " \
+    "put('H', context[tag]) end " \
     "for _, tag in ipairs(redis.call('ZRANGE', 'qRETRY', 0, -1)) do " \
-    "put((owner[tag] or '-') == '-' and 'W' or 'H', context[tag], attempt[tag]) end " \
+    "put((owner[tag] or '-') == '-' and 'W' or 'H', context[tag]) end " \
     "for _, letter in ipairs(redis.call('XRANGE', 'qDEAD', '-', '+')) do " \
     "for i = 1, #letter[2], 2 do if letter[2][i] == 'message' then put('D', letter[2][i+1]) " \
     "end end end "
@@ -256,16 +256,15 @@ static void
 forget(const char *entry)
 {
 	long n = 0;
-	int attempt = 0;
 
 	if ((nforgotten & (nforgotten - 1)) == 0) {
 		forgotten = realloc(forgotten, (2 * nforgotten + 1) * sizeof(*forgotten));
 		if (forgotten == NULL)
 			abort();
 	}
-	sscanf(entry + 1, "%ld %d", &n, &attempt);
+	sscanf(entry + 1, "%ld", &n);
 	forgotten[nforgotten++] = (struct forgotten){
-		.n = n, .attempt = attempt, .at = now(),
+		.n = n, .at = now(),
 		.place = entry[0] == 'W' ? PLACE_WAITING :
 		    entry[0] == 'H' ? PLACE_IN_HAND : PLACE_DEAD,
 	};

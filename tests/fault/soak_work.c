@@ -192,6 +192,23 @@ hand_over(long n)
 
 /* -- the handler ------------------------------------------------------------ */
 
+/* The daemon of this handler: the parent of the spawner, which is the handler's parent. */
+static int
+daemon_pid(void)
+{
+	char path[64], line[256];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)getppid());
+	if ((f = fopen(path, "r")) == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL && sscanf(line, "PPid: %d", &pid) != 1)
+		continue;
+	fclose(f);
+	return pid;
+}
+
 static void
 record(const char *dir, char what, long n, int attempt, int value)
 {
@@ -278,7 +295,7 @@ is_first_run(const char *dir, long n)
 	late_path(dir, n, path, sizeof(path));
 	if ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) == -1)
 		return false;
-	dprintf(fd, "%d\n", (int)getppid());
+	dprintf(fd, "%d\n", daemon_pid());
 	close(fd);
 	return true;
 }
@@ -338,10 +355,10 @@ work_handle(const char *dir, uint64_t seed, bool hands_over)
 	while ((got = read(0, payload + len, sizeof(payload) - len)) > 0)
 		len += (size_t)got;
 	n = work_number(payload, len);
-	record(dir, 'B', n, attempt, (int)getppid());
+	record(dir, 'B', n, attempt, daemon_pid());
 	status = work_special_one(dir, n, payload, attempt);
 	if (!is_whole(n, payload, len, status != -1))
-		record(dir, 'X', n, attempt, (int)getppid());
+		record(dir, 'X', n, attempt, daemon_pid());
 	if (status == -1 && hands_over)
 		hand_over(n);
 	if (status == -1)
@@ -404,7 +421,7 @@ work_handle_batch(const char *dir, uint64_t seed)
 		    len >= sizeof(message) || fread(message, 1, len + 1, stdin) != len + 1)
 			return 70;
 		m->n = work_number(message, len);
-		record(dir, 'B', m->n, m->attempt, (int)getppid());
+		record(dir, 'B', m->n, m->attempt, daemon_pid());
 	}
 	for (end = m, m = batch; m < end; m++)
 		work_in_batch(dir, m->number, m->n, m->attempt, fails);

@@ -215,23 +215,31 @@ world_descriptors(unsigned slot)
 	return n - 2;
 }
 
-/* Whether handlers run.  A daemon without handlers has one child, the guardian. */
+/* A child of a process; 0: it has none, -1: nobody knows. */
+static int
+child_of(int pid)
+{
+	char path[64];
+	int child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if ((f = fopen(path, "r")) == NULL)
+		return -1;
+	if (fscanf(f, "%d", &child) != 1)
+		child = 0;
+	fclose(f);
+	return child;
+}
+
+/* Whether handlers run: children of the spawner, the daemon's only child. */
 bool
 world_is_busy(void)
 {
-	char path[64];
-	int pid, n;
-	FILE *f;
-
 	for (unsigned i = 0; i < DAEMONS; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemons[i].pid,
-		    (int)daemons[i].pid);
-		if ((f = fopen(path, "r")) == NULL)
-			return true;
-		for (n = 0; fscanf(f, "%d", &pid) == 1; n++)
-			;
-		fclose(f);
-		if (n > 1)
+		int spawner = child_of((int)daemons[i].pid);
+
+		if (spawner <= 0 || child_of(spawner) != 0)
 			return true;
 	}
 	return false;
@@ -344,7 +352,7 @@ world_stop(void)
 	kill_children();
 }
 
-/* Counts children that this program did not start: handlers and guardians without a daemon. */
+/* Counts children that this program did not start: spawners, and handlers without one. */
 static unsigned
 strangers(bool tell)
 {

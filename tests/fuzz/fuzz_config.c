@@ -1,5 +1,5 @@
 /*
- * Fuzzes the reader of configurations: the lexer, libconfuse, the parser, options,
+ * Fuzzes the reader of configurations: the pass over the text, libconfuse, options,
  * checks, printing.  An accepted configuration must print as text that is accepted, too,
  * and has the same hash.
  */

@@ -1,6 +1,6 @@
 /*
  * Fuzzes what a server sends on a connection: hiredis' reader, redis/hiredis_loop.c,
- * conn.c, commands.c, greet.c.
+ * conn.c, greet.c.
  *
  * The first byte describes the connection; the rest is what the server sends on it.
  *
@@ -8,7 +8,6 @@
  *	bit 1		the server answers the greeting properly before
  *	bits 2, 3	the number of commands that wait for an answer
  *	bit 4		the bytes come in two pieces
- *	bit 5		a subscriber's commands are for the channels of slots
  *
  * Each command must be answered exactly once, and nothing may end the program.
  */
@@ -25,7 +24,6 @@
 #include "loop/loop.h"
 #include "redis/conn.h"
 #include "redis/reply.h"
-#include "redis/slots.h"
 
 FUZZ_MAIN("conn")
 
@@ -91,14 +89,6 @@ message(const char *channel, size_t len, const struct redisReply *r, void *arg)
 	(void)arg;
 	looked += len > 0 ? (size_t)channel[len - 1] : 0;
 	look(r);
-}
-
-static void
-slot_ended(unsigned slot, void *arg)
-{
-	(void)arg;
-	if (slot >= SLOTS)
-		abort();
 }
 
 static void
@@ -169,13 +159,6 @@ ask(struct conn *c, unsigned n)
 }
 
 static void
-ask_for_slots(struct conn *c, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		(void)conn_subscribe_slot(c, i != 1, "rqd:slot:{a}", answered, NULL);
-}
-
-static void
 converse(struct loop *l, struct conn *c, uint8_t how, const uint8_t *data, size_t size)
 {
 	size_t first = (how & 16) != 0 ? size / 2 : size;
@@ -186,7 +169,7 @@ converse(struct loop *l, struct conn *c, uint8_t how, const uint8_t *data, size_
 	turns(l);
 	if ((how & 2) != 0)
 		greet(l, fd);
-	((how & 33) == 33 ? ask_for_slots : ask)(c, how >> 2 & 3);
+	ask(c, how >> 2 & 3);
 	turns(l);
 	say(fd, data, first);
 	turns(l);
@@ -201,7 +184,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char *servers[] = { server, NULL };
 	static const struct redis_options opt = { .servers = servers, .timeout = 10 * SEC };
-	static const struct conn_events events = { NULL, NULL };
+	static const struct conn_events events = { .up = NULL };
 	struct loop *l;
 	struct conn *c;
 	int fd;
@@ -213,13 +196,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answers = 0;
 	l = loop_new();
 	c = conn_new(l, &opt, "fuzz", data[0] & CONN_SUBSCRIBER, &events, NULL);
-	conn_set_reply_max(c, 1 << 20);
+	conn_set_limits(c, &(struct conn_limits){ .reply_max = 1 << 20 });
 	if ((data[0] & CONN_SUBSCRIBER) != 0) {
 		conn_subscribe(c, false, "news", message, NULL);
 		conn_subscribe(c, true, "n*", message, NULL);
 	}
-	if ((data[0] & 33) == 33)
-		conn_set_slot_ended(c, slot_ended, NULL);
 	conn_start(c);
 	turns(l);
 	converse(l, c, data[0], data + 1, size - 1);

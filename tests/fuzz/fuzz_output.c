@@ -100,7 +100,7 @@ check_lines(const uint8_t *data, size_t size, size_t limit)
 }
 
 static void
-check_tail(struct output_pair *o, bool is_stderr, const uint8_t *data, size_t size)
+check_tail(struct output *o, bool is_stderr, const uint8_t *data, size_t size)
 {
 	size_t len, want = size < OUTPUT_TAIL ? size : OUTPUT_TAIL;
 	char *tail = output_take_tail(o, &len);
@@ -111,7 +111,7 @@ check_tail(struct output_pair *o, bool is_stderr, const uint8_t *data, size_t si
 }
 
 static void
-nothing(struct output_pair *o)
+nothing(struct output *o)
 {
 	(void)o;
 }
@@ -122,9 +122,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct handler_events taken = {
 		.output = line_came, .output_cut = limit_passed
 	}, logged = { .output = NULL };
-	struct handler h = { .events = &taken };
-	struct output_pair o;
-	uint64_t limit = UINT64_MAX;
+	struct queue_config cfg = { .name = (char[]){ "q" }, .output_limit = UINT64_MAX };
+	const struct handler_events *events = &taken;
+	struct output o;
 	struct loop *l;
 	size_t piece, at, n;
 	bool is_stderr;
@@ -135,9 +135,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json = (data[0] & 1) != 0;
 	is_stderr = (data[0] & 2) != 0;
 	if ((data[0] & 4) != 0)
-		h.events = &logged;
+		events = &logged;
 	if (data[0] >> 3 != 31)
-		limit = (uint64_t)(data[0] >> 3) * 101;
+		cfg.output_limit = (uint64_t)(data[0] >> 3) * 101;
 	piece = 1 + (size_t)data[1] * 40;
 	data += 2;
 	size -= 2;
@@ -146,9 +146,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	log_set_format(json ? LOG_JSON : LOG_LOGFMT);
 	log_set_sink(record, NULL);
 	l = loop_new();
-	output_init(&o, l, &h, limit, nothing);
+	output_init(&o, l, &cfg, events, NULL, NULL, nothing);
 	o.ctx = (struct log_ctx){ .queue = "q", .id = "id", .attempt = 1 };
-	CHECK(output_open(&o, is_stderr ? 2 : 1, &fd) == 0);
+	CHECK(output_open(&o, is_stderr ? 2 : 1, STREAM_LOG, &fd) == 0);
 	for (at = 0; at < size; at += n) {
 		n = size - at < piece ? size - at : piece;
 		CHECK(write(fd, data + at, n) == (ssize_t)n);
@@ -157,8 +157,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(fd);
 	output_drain(&o);
 	CHECK(!output_is_open(&o));
-	if (h.events == &taken)
-		check_lines(data, size, limit);
+	if (events == &taken)
+		check_lines(data, size, cfg.output_limit);
 	check_tail(&o, is_stderr, data, size);
 	output_done(&o);
 	loop_free(l);

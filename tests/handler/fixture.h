@@ -1,7 +1,8 @@
 /*
- * Fixture for tests of handlers: a loop, a configuration of one queue, and messages with
- * their results.  A test may change the queue until it starts the first message.  A test
- * fails if it leaves a child, a descriptor, or (with sanitizers) memory.
+ * Fixture for tests of handlers: a loop, a spawner, a configuration of one queue, and messages
+ * with their results.  If a test changes the queue while no message runs, the next start gets
+ * another spawner, which has the change.  A test fails if it leaves a child, a descriptor, or
+ * (with sanitizers) memory.
  */
 #pragma once
 
@@ -16,9 +17,9 @@
 #include <signal.h>
 
 #include "base/buf.h"
-#include "handler/guardian.h"
 #include "handler/handler.h"
-#include "handler/launcher.h"
+#include "handler/rows.h"
+#include "handler/spawner.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 
@@ -63,7 +64,8 @@ static struct {
 	char			 out_id[MESSAGE_ID_MAX + 1];
 	unsigned		 out_attempt;
 	int			 fds;	/* open before the test */
-	bool		 launch;	/* a launcher starts all processes */
+	struct queue_config	 known;	/* as the spawner has it */
+	unsigned	 changes;	/* of the queue's strings that it does not have */
 	int		 running;	/* messages that are not done */
 } t;
 
@@ -136,6 +138,7 @@ set_command(const char *const *argv)
 	t.q->command = xcalloc(n + 1, sizeof(char *));
 	for (i = 0; i < n; i++)
 		t.q->command[i] = xstrdup(argv[i]);
+	t.changes++;
 }
 
 #define COMMAND(...)	set_command((const char *const[]){ __VA_ARGS__, NULL })
@@ -146,6 +149,7 @@ set(char **option, const char *value)
 {
 	free(*option);
 	*option = xstrdup(value);
+	t.changes++;
 }
 
 static inline struct queue_config *
@@ -179,86 +183,58 @@ set_up(void **state UNUSED)
 	t.loop = loop_new();
 	child_init(t.loop);
 	t.config = config_new();
+	t.config->http.listen = xstrdup("");
 	t.config->queues = xreallocarray(t.config->queues, 2, sizeof(*t.config->queues));
 	t.config->queues[0] = t.q = new_queue();
 	t.config->queues[1] = NULL;
 	t.config->nqueues = 1;
-	t.config->file = xstrdup("/none.conf");
+	/* As of `rqd -q`: its queue needs no user. */
+	t.config->file = xstrdup("");
+	t.config->redis.servers = xcalloc(2, sizeof(char *));
+	t.config->redis.servers[0] = xstrdup("127.0.0.1:6379");
 	t.env.loop = t.loop;
-	t.launch = getenv("RQD_TEST_LAUNCHER") != NULL;
 	COMMAND("/bin/true");
 	return 0;
 }
 
-static inline int
-set_up_launched(void **state)
+/* -- a spawner: it has the configuration of the time when it was forked ------------------- */
+
+static inline bool
+launch_load(int file UNUSED, int rows, bool (*wanted)(uint32_t, void *), void *wanted_arg,
+    void *arg UNUSED)
 {
-	int r = set_up(state);
-
-	t.launch = true;
-	return r;
-}
-
-/* -- a launcher: it has the configuration of the time when it was forked ------------------ */
-
-static inline int
-launch_load(int text UNUSED, int report UNUSED, void *arg UNUSED)
-{
-	return 0;
-}
-
-static inline struct config *
-launch_read(int text UNUSED, void *arg UNUSED)
-{
-	return config_ref(t.config);
-}
-
-static inline int
-launch_nothing(const struct config *c UNUSED)
-{
-	errno = EINVAL;
-	return -1;
-}
-
-static inline void
-launch_unlisten(void)
-{
+	load_rows(t.config, rows, wanted, wanted_arg);
+	return true;
 }
 
 static inline void
 launch_died(void *arg UNUSED)
 {
-	fail_msg("the launcher died");
-}
-
-static inline void
-launch(void)
-{
-	static const struct launcher_ops ops = { launch_load, launch_read, launch_nothing,
-	    launch_nothing, launch_unlisten };
-	struct launcher_loaded loaded;
-
-	t.env.launcher = launcher_fork(&ops, NULL);
-	assert_int_equal(launcher_load_now(t.env.launcher, &loaded), 0);
-	assert_int_equal(loaded.generation, 1);
-	assert_int_equal(loaded.error, 0);
-	(void)close(loaded.text);
-	(void)close(loaded.report);
-	t.config->generation = loaded.generation;
-	launcher_attach(t.env.launcher, t.loop, launch_died, NULL);
+	fail_msg("the spawner died");
 }
 
 static inline void
 close_handler(void);
 
-/* Forks a new launcher, which has what the test has changed since the last one. */
+/* Forks a spawner, unless there is one that has all that the test has changed. */
 static inline void
-launch_again(void)
+launch(void)
 {
-	if (t.running > 0)
+	struct spawner_loaded loaded;
+
+	if (t.running > 0 || (t.env.spawner != NULL && t.changes == 0 &&
+	    memcmp(&t.known, t.q, sizeof(t.known)) == 0))
 		return;
 	close_handler();
-	launch();
+	t.env.spawner = spawner_fork(launch_load, NULL);
+	assert_int_equal(spawner_load_now(t.env.spawner, &loaded), 0);
+	assert_int_equal(loaded.generation, 1);
+	assert_int_equal(loaded.error, 0);
+	(void)close(loaded.config);
+	t.config->generation = loaded.generation;
+	spawner_attach(t.env.spawner, t.loop, launch_died, NULL);
+	t.known = *t.q;
+	t.changes = 0;
 }
 
 /* -- messages ------------------------------------------------------------------------- */
@@ -269,8 +245,7 @@ start_bytes(const char *payload, size_t len)
 	struct got *g = xcalloc(1, sizeof(*g));
 	struct message *msg = message_new(t.config, t.q);
 
-	if (t.launch)
-		launch_again();
+	launch();
 	t.running++;
 	if (t.handler == NULL)
 		t.handler = handler_open(&t.env, t.config, t.q, &events, &t);
@@ -278,7 +253,6 @@ start_bytes(const char *payload, size_t len)
 	msg->id = xstrdup("id-7");
 	msg->token = xstrdup("1.1");
 	msg->payload = payload != NULL ? xmemdup(payload, len + 1) : NULL;
-	msg->free_payload = (void (*)(char *))free;
 	msg->len = len;
 	msg->attempts = 2;
 	msg->queue_data = g;
@@ -409,8 +383,8 @@ close_handler(void)
 		handler_free(t.handler);
 	}
 	t.handler = NULL;
-	launcher_stop(t.env.launcher);
-	t.env.launcher = NULL;
+	spawner_stop(t.env.spawner);
+	t.env.spawner = NULL;
 }
 
 /* Turns the loop until it has reaped all children; false: some are left. */
@@ -446,4 +420,4 @@ tear_down(void **state UNUSED)
 }
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
-#define LAUNCHED_TEST(name)	ROOT_TEST_WITH(name, set_up_launched, tear_down)
+#define LAUNCHED_TEST(name)	ROOT_TEST_WITH(name, set_up, tear_down)

@@ -23,6 +23,7 @@ set_env(const char *const *list)
 	t.q->env = xcalloc(i + 1, sizeof(char *));
 	for (i = 0; list[i] != NULL; i++)
 		t.q->env[i] = xstrdup(list[i]);
+	t.changes++;
 }
 
 /* The environment of this program, which OWN_ENV replaces until the test is over. */
@@ -98,7 +99,8 @@ FILE_TEST(nothing_but_what_is_documented)
 
 	OWN_ENV("PATH=/wrong", "SECRET=wrong", "LANGUAGE=wrong", "RQD_ID=wrong",
 	    "LANG=C.UTF-8", "LC_TIME=C", "TZ=Europe/Zurich");
-	t.env.config_file = "/etc/rqd.conf";
+	set(&t.config->file, "/etc/rqd.conf");
+	set(&t.q->user, pw->pw_name);
 	COMMAND("/usr/bin/env");
 	g = run("");
 	want = xasprintf("HOME=%s\nLANG=C.UTF-8\nLC_TIME=C\nLOGNAME=%s\nPATH=%s\n"
@@ -118,8 +120,7 @@ FILE_TEST(later_ones_win)
 	struct got *g;
 
 	OWN_ENV("TZ=UTC");
-	t.env.server = "127.0.0.1:6379";
-	t.env.options = "redis.database=3\nredis.timeout=1s";
+	set(&t.config->overrides, "redis.database=3\nredis.timeout=1s");
 	write_file("PATH=/file\nA=file\nB=file\nRQD_ID=file\nRQD_SERVER=file\n");
 	set(&t.q->env_file, file);
 	ENV("B=env", "C=", "TZ=env", "RQD_ATTEMPT=env", "RQD_QUEUE=env", "B=again");
@@ -131,56 +132,44 @@ FILE_TEST(later_ones_win)
 	got_free(g);
 }
 
-/* Returns the environment that the start of this message uses. */
-static char **
-environment_for(struct environment *e, const struct message *msg)
+/* The words of this message, one a line. */
+static char *
+words_of(const struct message *msg)
 {
 	static struct buf words;
 
 	buf_clear(&words);
 	environment_words(&words, msg, 0, t.q);
-	return environment_with(e, words.data, words.len);
+	for (size_t i = 0; i < words.len; i++) {
+		if (words.data[i] == '\0')
+			words.data[i] = '\n';
+	}
+	return buf_str(&words);
 }
 
 FILE_TEST(each_message_has_its_own)
 {
-	struct environment *e;
-	struct identity id = { .name = NULL };
 	struct message *msg = message_new(t.config, t.q);
-	const char *step;
-	char **p;
+	char id[MESSAGE_ID_MAX + 1], *want;
 
-	assert_int_equal(identity_find("", "", &id, &step), 0);
-	assert_int_equal(environment_new(&t.env, t.q, &id, false, &e), 0);
-	msg->id = xcalloc(1, MESSAGE_ID_MAX + 1);
-	memset(msg->id, 'x', MESSAGE_ID_MAX);
+	memset(id, 'x', MESSAGE_ID_MAX);
+	id[MESSAGE_ID_MAX] = '\0';
+	msg->id = xstrdup(id);
 	msg->attempts = 4294967294;
 	t.q->max_attempts = 2147483647;
-	p = environment_for(e, msg);
-	assert_int_equal(strlen(p[0]), strlen("RQD_ID=") + MESSAGE_ID_MAX);
-	assert_string_equal(p[1], "RQD_ATTEMPT=4294967295");
-	assert_string_equal(p[2], "RQD_MAX_ATTEMPTS=2147483647");
+	want = xasprintf("RQD_ID=%s\nRQD_ATTEMPT=4294967295\nRQD_MAX_ATTEMPTS=2147483647\n", id);
+	assert_string_equal(words_of(msg), want);
+	free(want);
 	msg->attempts = 0;
 	strcpy(msg->id, "y");
-	p = environment_for(e, msg);
-	assert_string_equal(p[0], "RQD_ID=y");
-	assert_string_equal(p[1], "RQD_ATTEMPT=1");
+	assert_string_equal(words_of(msg),
+	    "RQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=2147483647\n");
 	/* Only a message of a channel has RQD_CHANNEL. */
 	msg->channel = xstrdup("news");
-	p = environment_for(e, msg);
-	assert_string_equal(p[0], "RQD_CHANNEL=news");
-	assert_string_equal(p[1], "RQD_ID=y");
-	free(msg->channel);
-	msg->channel = NULL;
-	assert_string_equal(environment_for(e, msg)[0], "RQD_ID=y");
+	assert_string_equal(words_of(msg),
+	    "RQD_CHANNEL=news\nRQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=2147483647\n");
 	/* Without a message, only the variables that are the same for all messages. */
-	p = environment_for(e, NULL);
-	assert_string_equal(p[0], "RQD_MAX_ATTEMPTS=2147483647");
-	for (; *p != NULL; p++)
-		assert_int_not_equal(strncmp(*p, "RQD_ID=", 7), 0);
-	environment_free(e);
-	environment_free(NULL);
-	identity_done(&id);
+	assert_string_equal(words_of(NULL), "RQD_MAX_ATTEMPTS=2147483647\n");
 	message_free(msg);
 }
 
@@ -266,8 +255,6 @@ expect_env_file_error(int error)
 FILE_TEST(unreadable_env_file_is_not_started)
 {
 	char fifo[] = "/tmp/rqd-test-XXXXXX/fifo";
-	struct got *g;
-
 	set(&t.q->env_file, "/no/such/file");
 	expect_env_file_error(ENOENT);
 	set(&t.q->env_file, "/tmp");
@@ -285,31 +272,44 @@ FILE_TEST(unreadable_env_file_is_not_started)
 	set(&t.q->env_file, file);
 	expect_env_file_error(EINVAL);
 	assert_int_equal(truncate(file, (off_t)ENV_FILE_MAX + 1), 0);
+	set(&t.q->env_file, file);
 	expect_env_file_error(EFBIG);
-	write_file("A=back\n");
-	SH("echo $A");
-	g = run("");
-	assert_string_equal(output(1), "back\n");
-	got_free(g);
 }
 
-FILE_TEST(changed_env_file_is_read_again)
+/* The spawner looks again, without a reload, for what was missing. */
+FILE_TEST(missing_env_file_is_looked_for)
 {
+	usec_t end = clock_mono() + PATIENCE;
+	bool started = false;
 	struct got *g;
 
+	(void)unlink(file);
+	set(&t.q->env_file, file);
+	SH("echo $A");
+	expect_env_file_error(ENOENT);
+	(void)close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	write_file("A=back\n");
+	while (!started && clock_mono() < end) {
+		turn_for(100 * MSEC);
+		g = run("");
+		started = g->result.end == END_EXIT;
+		got_free(g);
+	}
+	assert_string_equal(output(1), "back\n");
+}
+
+/* The file is read when the configuration is. */
+FILE_TEST(changed_env_file_needs_a_load)
+{
 	write_file("A=one\n");
 	set(&t.q->env_file, file);
 	SH("echo $A");
-	g = run("");
-	got_free(g);
-	g = run("");
-	got_free(g);
-	write_file("A=three\n");
-	g = run("");
-	got_free(g);
-	assert_string_equal(output(1), "one\none\nthree\n");
-	(void)unlink(file);
-	expect_env_file_error(ENOENT);
+	got_free(run(""));
+	write_file("A=two\n");
+	got_free(run(""));
+	set(&t.q->env_file, file);
+	got_free(run(""));
+	assert_string_equal(output(1), "one\none\ntwo\n");
 }
 
 FILE_TEST(huge_entry_is_not_started)

@@ -233,7 +233,7 @@ FIXTURE_TEST(thousands_leave_nothing)
 	long before;
 
 	COMMAND("/bin/true");
-	t.env.guardian = guardian_start(t.loop);
+	launch();
 	many_at_once(400);
 	before = resident_kib();
 	many_at_once(1600);
@@ -243,7 +243,6 @@ FIXTURE_TEST(thousands_leave_nothing)
 	(void)before;
 #endif
 	close_handler();
-	guardian_stop(t.env.guardian);
 	assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -443,7 +442,6 @@ FIXTURE_TEST(nothing_is_kept_of_a_stopped_run)
 FIXTURE_TEST(jobs_end_with_a_stopped_run)
 {
 	usec_t end;
-	siginfo_t si;
 	struct got *g;
 	pid_t job;
 	int i;
@@ -458,16 +456,45 @@ FIXTURE_TEST(jobs_end_with_a_stopped_run)
 		assert_int_equal(getpgid(job), job);
 		handler_stop(g->run, STOP_DRAIN);
 		await(&g->done, 1);
-		end = clock_mono() + 10 * SEC;	/* the loop does not turn, so it cannot sweep */
-		while (waitid(P_PID, (id_t)job, &si, WEXITED | WNOWAIT | WNOHANG) == 0 &&
-		    si.si_pid == 0 && clock_mono() < end)
+		end = clock_mono() + 10 * SEC;	/* it dies soon after SIGKILL */
+		while (exists(job) && clock_mono() < end)
 			(void)usleep(1000);
-		assert_true(clock_mono() < end);
-		await_gone(job);
+		assert_false(exists(job));
 		got_free(g);
-		close_handler();
-		t.closed = 0;
 	}
+}
+
+/* Many commands end between two sweeps: what each has left in a group of its own is killed. */
+FIXTURE_TEST(jobs_of_many_end)
+{
+	enum { MANY = 100 };
+	struct got *g[MANY];
+	pid_t pid;
+	char *p;
+	int i;
+
+	t.q->concurrency = MANY;
+	SH("set -m; sleep 60 & echo $!; exit 0");
+	for (i = 0; i < MANY; i++)
+		g[i] = start("");
+	for (i = 0; i < MANY; i++) {
+		await(&g[i]->done, 1);
+		assert_int_equal(g[i]->result.end, END_EXIT);
+		got_free(g[i]);
+	}
+	await_lines(MANY);
+	for (p = output(1); *p != '\0'; p = strchr(p, '\n') + 1) {
+		pid = (pid_t)strtol(p, NULL, 10);
+		assert_true(pid > 1);
+		await_gone(pid);
+	}
+}
+
+/* A process that the command has not waited for is not a leftover. */
+FIXTURE_TEST(zombies_are_no_leftovers)
+{
+	for (int i = 0; i < 10; i++)
+		expect_exit("sh -c 'exit 1' & sleep 0.05; exec true", 0);
 }
 
 FIXTURE_TEST(escapee_is_left_alone)
@@ -582,6 +609,7 @@ FIXTURE_TEST(free_inside_done)
 	for (i = 0; i < ARRAY_LEN(commands); i++) {
 		done = 0;
 		COMMAND(commands[i]);
+		launch();
 		t.handler = handler_open(&t.env, t.config, t.q, &freeing, &done);
 		msg = message_new(t.config, t.q);
 		msg->id = xstrdup("x");
@@ -591,4 +619,46 @@ FIXTURE_TEST(free_inside_done)
 		assert_int_equal(done, 1);
 		message_free(msg);
 	}
+}
+
+/* The loop has not begun to read its output when it is stopped. */
+FIXTURE_TEST(a_handler_that_is_stopped_early_is_read)
+{
+	struct got *g;
+
+	SH("trap 'head -c 200000 /dev/zero | tr \"\\0\" x; exit 0' TERM; "
+	    "while :; do sleep 0.01; done");
+	t.q->kill_grace = 20 * SEC;
+	g = start("");
+	(void)usleep(500000);
+	handler_stop(g->run, STOP_DRAIN);
+	await(&g->done, 1);
+	assert_int_equal(g->result.end, END_EXIT);
+	assert_int_equal(g->result.status, 0);
+	got_free(g);
+}
+
+/* The descriptor of a configuration is lost, and nothing else. */
+static void
+got_loaded(const struct spawner_loaded *loaded, void *arg)
+{
+	assert_int_equal(loaded->config, -1);
+	++*(int *)arg;
+}
+
+FIXTURE_TEST(a_load_without_a_free_descriptor_is_answered)
+{
+	struct rlimit old, few;
+	int loads = 0, fd;
+
+	expect_exit("exit 0", 0);
+	fd = dup(0);
+	(void)close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = (struct rlimit){ (rlim_t)fd, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	spawner_load(t.env.spawner, got_loaded, &loads);
+	await(&loads, 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	got_free(run(""));
 }

@@ -12,7 +12,6 @@ static struct loop	 *loop;
 static struct config	 *config;
 static struct queue_config *q;
 static struct fake	  fake;
-static struct handler_env env;
 static struct handler	 *handler;
 static struct fake_end	  next;		/* the script's answer for each message */
 static struct result	  last;
@@ -60,9 +59,8 @@ set_up(void **state UNUSED)
 	config->nqueues = 1;
 	q->name = xstrdup("q");
 	q->kill_grace = 5 * SEC;
-	fake = (struct fake){ .script = script, .arg = &fake };
-	env = (struct handler_env){ .loop = loop, .ops = &handler_fake, .ops_arg = &fake };
-	handler = handler_open(&env, config, q, &events, NULL);
+	fake = (struct fake){ .script = script, .arg = &fake, .env.loop = loop };
+	handler = handler_open(&fake.env, config, q, &events, NULL);
 	next = (struct fake_end){ .after = 0 };
 	done = closed = 0;
 	return 0;

@@ -240,9 +240,10 @@ FIXTURE_TEST(without_callbacks_it_is_logged)
 	struct got *g;
 	char want[128];
 
-	t.handler = handler_open(&t.env, t.config, t.q, &quiet, NULL);
 	t.q->output_limit = 20;
 	SH("echo one; sleep 0.1; printf 'es\\033c\\n' >&2; sleep 0.1; echo too much of it");
+	launch();
+	t.handler = handler_open(&t.env, t.config, t.q, &quiet, NULL);
 	log_set_sink(keep_record, NULL);
 	g = run("");
 	log_set_sink(NULL, NULL);

@@ -8,6 +8,9 @@ set_up_persistent(void **state)
 	t.q->mode = MODE_PERSISTENT;
 	t.q->pipeline = 1;
 	t.q->framing = FRAMING_LINE;
+	t.q->env = xreallocarray(t.q->env, 2, sizeof(char *));
+	t.q->env[0] = xasprintf("GO=/tmp/rqd-test-go.%d", (int)getpid());
+	t.q->env[1] = NULL;
 	log_set_level(LOG_LV_ERROR);
 	return 0;
 }
@@ -337,7 +340,7 @@ PERSISTENT_TEST(idle_one_ages)
 }
 
 /* Lets a handler wait until the test creates the file. */
-#define WAIT	"while [ ! -e /tmp/rqd-test-go.$PPID ]; do sleep 0.01; done; "
+#define WAIT	"while [ ! -e $GO ]; do sleep 0.01; done; "
 
 static void
 go(int want)
@@ -677,6 +680,7 @@ PERSISTENT_TEST(freed_inside_done)
 
 	t.q->pipeline = 3;
 	SH("read x; read y; echo 1 ok; echo 2 ok; exec sleep 600");
+	launch();
 	t.handler = handler_open(&t.env, t.config, t.q, &own, &t);
 	a = start("a");
 	b = start("b");
@@ -686,17 +690,6 @@ PERSISTENT_TEST(freed_inside_done)
 	b->done = c->done = 1;
 	got_free(b);
 	got_free(c);
-}
-
-PERSISTENT_TEST(guarded)
-{
-	t.env.guardian = guardian_start(t.loop);
-	t.q->max_messages = 1;
-	SH("sleep 600 & read x; read m; echo 1 ok; exit 3");
-	expect_said(start("a"), SAID_OK);
-	expect_said(start("b"), SAID_OK);
-	close_handler();
-	guardian_stop(t.env.guardian);
 }
 
 PERSISTENT_TEST(big_payload)

@@ -76,7 +76,7 @@ FIXTURE_TEST(leads_its_session)
 	assert_int_equal(sscanf(output(1), "%d (cat) %*c %d %d %d", &pid, &ppid,
 	    &group, &session), 4);
 	assert_int_equal(pid, g->result.pid);
-	assert_int_equal(ppid, getpid());
+	assert_int_not_equal(ppid, getpid());		/* the spawner is its parent */
 	assert_int_equal(group, pid);
 	assert_int_equal(session, pid);
 	assert_int_equal(t.out_pid, pid);
@@ -182,7 +182,7 @@ LAUNCHED_TEST(number_without_a_name)
 	got_free(g);
 }
 
-/* The launcher's supplementary groups do not reach the handler. */
+/* The spawner's supplementary groups do not reach the handler. */
 LAUNCHED_TEST(groups_of_ours_are_not_its)
 {
 	const gid_t more[] = { 0, 54323 };
@@ -232,25 +232,33 @@ LAUNCHED_TEST(no_such_user_or_group)
 	set(&t.q->group, "no-such-group");
 	expect_not_started(ENOENT, "group");
 	set(&t.q->group, "");
-	expect_exit("exit 6", 6);	/* user and group are looked up for each start */
+	expect_exit("exit 6", 6);
 }
 
-/* Run it in a child: as an ordinary user at its limit of processes, clone() fails. */
+/* Run it in a child: as an ordinary user with so many processes, clone() fails. */
 static int
 start_without_processes(void)
 {
-	struct rlimit one = { 1, 1 };
-	struct got *g;
+	struct rlimit four = { 4, 4 };	/* it, its spawner, and the loader or two handlers */
+	struct got *g, *other[2];
 	bool ok;
 
-	(void)setrlimit(RLIMIT_NPROC, &one);
+	(void)setrlimit(RLIMIT_NPROC, &four);
 	if (setresgid(54321, 54321, 54321) == -1 || setresuid(54321, 54321, 54321) == -1)
 		return 1;
 	(void)set_up(NULL);
+	COMMAND("/bin/sleep", "60");
+	for (int i = 0; i < 2; i++)
+		other[i] = start("");
 	g = run("");
 	ok = g->result.end == END_NOT_STARTED && g->result.error == EAGAIN &&
 	    strcmp(g->result.step, "clone") == 0;
 	got_free(g);
+	for (int i = 0; i < 2; i++) {
+		handler_stop(other[i]->run, STOP_DRAIN);
+		await(&other[i]->done, 1);
+		got_free(other[i]);
+	}
 	return ok && tear_down(NULL) == 0 ? 0 : 2;
 }
 
@@ -339,6 +347,7 @@ start_hostile(void)
 
 	if (pid != 0)
 		return pid;
+	closefrom(3);		/* the spawner's socket */
 	if (setresgid(HOSTILE, HOSTILE, HOSTILE) == -1 ||
 	    setresuid(HOSTILE, HOSTILE, HOSTILE) == -1)
 		_exit(1);
@@ -383,7 +392,7 @@ start_beside_hostile(int error)
 	pid_t hostile;
 	int i;
 
-	close_handler();	/* else the hostile process inherits the launcher's socket */
+	launch();		/* while its loader can look that user up */
 	hostile = start_hostile();
 	for (i = 0; i < MANY && held == 0; i++) {
 		began = clock_mono();

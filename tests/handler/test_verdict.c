@@ -217,8 +217,8 @@ FIXTURE_TEST(it_is_named_and_can_be_opened)
 	expect_said(run(""), SAID_DEAD, "quiet");
 }
 
-/* Statements work the same when a launcher starts the process. */
-TEST_WITH(launched, set_up_launched, tear_down)
+/* Statements work the same when a spawner starts the process. */
+LAUNCHED_TEST(launched)
 {
 	struct got *g = say("retry 5m carrier is down\n");
 

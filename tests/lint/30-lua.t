@@ -19,13 +19,15 @@ part_documented() {
 	head_comment "$1" | grep -q '^-- Needs  *[^ ]' || echo "$1: the head comment does not say Needs"
 }
 
-# All included parts exist, and are declared once in each script.
+# All included parts exist, and are declared once in each script; "--@" is followed by words
+# that build-aux/embed-lua.awk knows.
 included() {
 	sed -n 's/^ *--@ include //p' "$1" | sort | uniq -d | sed "s|^|$1: included twice: |"
 	sed -n 's/^ *--@ include //p' "$1" | while read -r part; do
 		[ -f "$(dirname "$1")/part/$part.lua" ] || echo "$1: no part $part"
 	done
-	sed -n '/^ *--@/{/^--@ include [a-z_]*$/!p;}' "$1" | sed "s|^|$1: |"
+	grep -n '^ *--@' "$1" | grep -vE ':--@ (include [a-z_]+|(sources|for)( list| names| zset| stream)+|end)$' | sed "s|^|$1:|"
+	awk '/^--@ for / { on = 1 } /^--@ end/ { on = 0 } END { exit on }' "$1" || echo "$1: no --@ end"
 }
 
 used() {

@@ -85,9 +85,14 @@ options() {
 	same "$D/printed" 'printed by rqd -T' "$D/documented" "described in $CONF"
 }
 
-# The defaults as the page has them: "Default: 5s.", "Default: empty, the user's.", or
-# a macro in the next line.  What the sample sets or a host has is left out.
+# The defaults as the page has them, "NAME = TYPE, default 5s, RANGE".  What the sample sets
+# or a host has, "default: WORDS", is left out.
 documented_defaults() {
+	sed -n 's/^\.It Ic \([a-z_]*\) No = .* default \([^,]*\).*/\1=\2/p' $CONF | tr -d '{}' |
+	    sed 's/=empty$/=/; s/=60s$/=1m/' | grep -v -e '^every=' -e '^foreign_timeout=' | sort -u
+}
+
+defaults() {
 	awk '
 	function say(text) {
 		sub(/^\.[A-Z][a-z] /, "", text)
@@ -161,7 +166,7 @@ conf_examples() {
 	[ $n -ge 10 ] || echo "only $n examples were found"
 }
 
-# -- rqd(8) ----------------------------------------------------------------------
+# -- rqd(8), rqd-log(7), rqd-metrics(7) --------------------------------------------
 
 command_line() {
 	"$RQD" -h | awk '/^  -/ { print $1; if ($2 ~ /^-/) print $2 }' | tr -d ',' |
@@ -171,34 +176,34 @@ command_line() {
 	same "$D/printed" 'printed by rqd -h' "$D/documented" 'described in man/rqd.8'
 }
 
-# Names of events: the second argument of log_event(), and what event_log.c chooses from.
+# Names of events: the argument after the level, and what event_log.c chooses from.
 events() {
 	{
 		sources | tr '\n' ' ' |
-		    grep -oE '(log_event\(|queue_event\(cfg, )[A-Za-z_]+,[[:space:]]*"[a-z_]+"' | sed 's/.*"\(.*\)"/\1/'
+		    grep -oE '(log_event\(|queue_event\([a-z>-]+, )[A-Za-z_]+,[[:space:]]*"[a-z_]+"' | sed 's/.*"\(.*\)"/\1/'
 		sources | tr '\n' ' ' |
-		    grep -oE '(log_event\(|queue_event\(cfg, )[A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
+		    grep -oE '(log_event\(|queue_event\([a-z>-]+, )[A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
 		    grep -oE '"[a-z_]+"' | tr -d '"'
-		sed -n '/^static const struct outcome_event/,/^event_log_settled/p' src/engine/event_log.c |
+		sed -n '/^static const struct settle_event/,/^event_log_settled/p' src/engine/event_log.c |
 		    grep -oE '"[a-z]+"' | tr -d '"'
 		sed -n 's/.*, "\(reload_failed\)".*/\1/p' src/service/*.c
 	} >"$D/printed"
 	for part in 'Events of the daemon' 'Events of a queue' 'Events of a message'; do
-		subsection man/rqd.8 LOGGING "$part" | sed -n 's/^\.It Cm //p' | sed 's/ , /\n/g'
+		subsection man/rqd-log.7 EVENTS "$part" | sed -n 's/^\.It Cm //p' | sed 's/ , /\n/g'
 	done >"$D/documented"
-	same "$D/printed" 'logged' "$D/documented" 'described in rqd(8), LOGGING'
+	same "$D/printed" 'logged' "$D/documented" 'described in rqd-log(7), EVENTS'
 }
 
 reasons() {
 	sed -n 's/.*\[REASON_[A-Z_]*\] = "\([a-z_]\{1,\}\)".*/\1/p' src/policy/outcome.c >"$D/printed"
-	subsection man/rqd.8 LOGGING Reasons | sed -n 's/^\.It Cm //p' >"$D/documented"
-	same "$D/printed" 'a reason' "$D/documented" 'described in rqd(8), Reasons'
+	subsection man/rqd-log.7 EVENTS Reasons | sed -n 's/^\.It Cm //p' >"$D/documented"
+	same "$D/printed" 'a reason' "$D/documented" 'described in rqd-log(7), Reasons'
 }
 
 counters() {
 	sed -n 's/.*\[STAT_[A-Z_]*\] = { "\([a-z_]*\)".*/\1/p' src/base/stats.c >"$D/printed"
-	section man/rqd.8 COUNTERS | sed -n 's/^\.It Li //p' >"$D/documented"
-	same "$D/printed" 'a counter' "$D/documented" 'described in rqd(8), COUNTERS'
+	section man/rqd-metrics.7 COUNTERS | sed -n 's/^\.It Li //p' >"$D/documented"
+	same "$D/printed" 'a counter' "$D/documented" 'described in rqd-metrics(7), COUNTERS'
 }
 
 # Names of metric families; those of counters are made of the counters' names.
@@ -207,8 +212,8 @@ metrics() {
 		sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/status/metrics.c
 		echo rqd_queue_
 	} >"$D/printed"
-	subsection man/rqd.8 HTTP Metrics | sed -n 's/^\.It Li //p' | sed 's/ Ns .*//; s/ , /\n/g' >"$D/documented"
-	same "$D/printed" 'a metric' "$D/documented" 'described in rqd(8), Metrics'
+	section man/rqd-metrics.7 METRICS | sed -n 's/^\.It Li //p' | sed 's/ Ns .*//; s/ , /\n/g' >"$D/documented"
+	same "$D/printed" 'a metric' "$D/documented" 'described in rqd-metrics(7), METRICS'
 }
 
 # Every variable of ours that the sources know is in one of the pages, and the reverse.
@@ -243,7 +248,7 @@ verbs_of_help() {
 verbs() {
 	verbs_of_help >"$D/printed"
 	section man/rqctl.1 DESCRIPTION | sed '/^\.Ss JSON/,$d' |
-	    sed -n 's/^\.It Xo Cm //p; s/^\.It Cm //p' | sed 's/ \(Op\|Ar\|Fl\|Xc\) .*//' |
+	    sed -n 's/^\.It Xo Cm //p; s/^\.It Cm //p' | sed 's/ \(Oo\|Op\|Ar\|Fl\|Xc\) .*//' |
 	    grep -v '^\(bash\|zsh\)$' >"$D/documented"
 	same "$D/printed" 'printed by rqctl help' "$D/documented" 'described in rqctl(1)'
 }
@@ -278,6 +283,38 @@ scripts() {
 		fi
 	done
 	[ $n -ge 4 ] || echo "only $n scripts were found"
+}
+
+# -- options and verbs in prose ------------------------------------------------------
+
+# `name = value` in a document is an option.
+
+options_in_prose() {
+	printed_options "$D/sample.conf" | sed 's/.*\.//' | sort -u >"$D/printed"
+	echo shards >>"$D/printed"
+	echo shards_drain >>"$D/printed"
+	for f in README.md doc/*.md; do
+		grep -oE '`[a-z_]+ = [^`]*`' "$f" | sed 's/^`//; s/ = .*//' | sort -u | while read -r name; do
+			grep -qx "$name" "$D/printed" || echo "$f: $name is no option"
+		done
+	done
+}
+
+# Each verb of rqctl that a document names, and the options behind it.
+verbs_in_prose() {
+	verbs_of_help >"$D/verbs"
+	cat README.md doc/*.md | grep -v '^rqctl: ' | grep -oE '(^|[` ])rqctl( --?[a-z][^ ]*)* [a-z][a-z]*[^`|"&;]*' |
+	    sed 's/.*rqctl //; s/  *#.*//; s/ -- .*//' | grep -v '^[^ ]*:' | sort -u | while read -r verb rest; do
+		case "$verb ${rest%% *}" in
+		dead\ * | retry\ * | delayed\ * | schedules\ run) verb="$verb ${rest%% *}" ;;
+		esac
+		grep -qx -e "$verb" "$D/verbs" || { echo "rqctl $verb $rest"; continue; }
+		# shellcheck disable=SC2086
+		"$RQCTL" help $verb >"$D/help"
+		for option in $(echo "$rest" | grep -oE -e '(^| )--[a-z-]+'); do
+			grep -qE -e "(^|[ ,])$option( |\$)" "$D/help" || echo "rqctl $verb has no $option"
+		done
+	done
 }
 
 # -- files -------------------------------------------------------------------------
@@ -332,6 +369,8 @@ silent 'every key in Redis is described, and exists' keys
 silent 'every verb of rqctl is described, and exists' verbs
 silent 'every option of rqctl is described, and exists' verb_options
 silent 'the scripts in rqd-handler(7) are right' scripts
+silent 'the options that documents name exist' options_in_prose
+silent 'the verbs of rqctl that documents name exist, with their options' verbs_in_prose
 silent 'the error texts of doc/troubleshooting.md exist' error_texts
 if command -v python3 >/dev/null; then
 	silent 'every block of the documents says who runs it' blocks_are_marked

@@ -29,6 +29,7 @@ void
 rig_open(struct rig *r, const char *q)
 {
 	memset(r, 0, sizeof(*r));
+	r->max_crashes = 1000000;
 	server_start(&r->server, NULL);
 	keys_init(&r->keys, q);
 	rig_connect(r, "");
@@ -116,7 +117,7 @@ rig_words(struct words *w, ...)
 	va_list ap;
 
 	va_start(ap, w);
-	words_list(w, va_arg(ap, const char *), ap);
+	words_list(w, ap);
 	va_end(ap);
 }
 
@@ -167,7 +168,7 @@ rig_script(struct rig *r, const char *name, const char *keys, struct words *args
 	return NULL;
 }
 
-/* -- pop and mine ----------------------------------------------------------- */
+/* -- pop and reclaim -------------------------------------------------------- */
 
 static void
 rig_take(const redisReply *reply, size_t i, struct popped *p)
@@ -218,19 +219,16 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	words_fmt(&w, "%d", n);
 	words_fmt(&w, "%lld", maxbytes);
 	words_fmt(&w, "%lld", max);
+	words_fmt(&w, "%d", r->max_crashes);
 	words_add(&w, call);
 	words_fmt(&w, "%.6f", deadline);
 	words_fmt(&w, "%d", r->fleet);
 	words_fmt(&w, "%.9f", r->gap);
 	words_fmt(&w, "%.9f", r->slack);
 	words_add(&w, r->turn != NULL ? r->turn : "retry");
-	words_fmt(&w, "%lld", r->prev);
 	rig_add_group(r, &w, true);
-	if (r->consumer != NULL)
-		words_fmt(&w, "%lld", max);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
-	    r->unique ? "unique_pop" : "pop", r->consumer != NULL || r->unique ? "QBCRDPK" :
-	    "QBCRDPKS", &w);
+	    r->unique ? "unique_pop" : "pop", "QBCRDPKS", &w);
 	if (reply == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
@@ -251,35 +249,25 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 }
 
 int
-rig_mine(struct rig *r, const char *call, int page, long long max, struct popped *p)
+rig_reclaim(struct rig *r, const char *call, int page, bool crash)
 {
 	char from[40] = "0", offset[24] = "0";
 	struct words w = { 0 };
 	redisReply *reply;
-	int got = 0, i;
-	size_t k;
+	int n = 0;
 
 	while (from[0] != '\0') {
-		rig_words(&w, call, from, offset, NULL);
-		words_fmt(&w, "%lld", max);
+		rig_words(&w, call, from, offset, crash ? "1" : "0", NULL);
 		words_fmt(&w, "%d", page);
-		if ((reply = rig_script(r, "mine", "BCD", &w)) == NULL)
+		reply = rig_script(r, "reclaim", "BRDC", &w);
+		if (reply == NULL)
 			return -1;
-		snprintf(from, sizeof(from), "%s", reply->element[1]->str);
-		snprintf(offset, sizeof(offset), "%lld", reply->element[2]->integer);
-		r->took = reply->element[3]->integer != 0;
-		for (k = 4; k < reply->elements; k += 6) {
-			rig_take(reply, k, &p[got]);
-			for (i = 0; i < got && strcmp(p[i].token, p[got].token) != 0; i++)
-				;
-			if (i == got)
-				got++;
-			else
-				rig_popped_done(&p[got], 1);
-		}
+		n += (int)reply->element[1]->integer;
+		snprintf(from, sizeof(from), "%s", reply->element[2]->str);
+		snprintf(offset, sizeof(offset), "%lld", reply->element[3]->integer);
 		freeReplyObject(reply);
 	}
-	return got;
+	return n;
 }
 
 void
@@ -300,8 +288,8 @@ rig_popped_done(struct popped *p, int n)
 void
 rig_settle_begin(const struct rig *r, struct words *w)
 {
-	rig_words(w, "0", "testhost", r->over != NULL ? r->over : "", NULL);
-	rig_add_group(r, w, true);
+	rig_words(w, "0", "testhost", NULL);
+	rig_add_group(r, w, false);
 }
 
 redisReply *
@@ -345,12 +333,10 @@ rig_renew(struct rig *r, const struct popped *p)
 	int answer;
 
 	words_fmt(&w, "%d", r->fleet);
-	rig_add_group(r, &w, true);
-	words_add(&w, "0");
+	rig_words(&w, "", "", NULL);
 	words_mem(&w, p->tag, p->taglen);
 	words_add(&w, p->token);
-	reply = r->consumer != NULL ? rig_script(r, "stream_renew", "BRDQ", &w) :
-	    rig_script(r, "renew", "BRD", &w);
+	reply = rig_script(r, "renew", "BRD", &w);
 	if (reply == NULL)
 		return -99;
 	assert_int_equal(reply->elements, 2);
@@ -370,7 +356,8 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 
 	rig_words(&w, mode, "0", "h", "me@host", NULL);
 	words_mem(&w, tag, taglen);
-	if ((reply = rig_script(r, "cancel", "BCRDX", &w)) == NULL)
+	words_add(&w, "rqd");
+	if ((reply = rig_script(r, "cancel", "BCRDXQ", &w)) == NULL)
 		return NULL;
 	assert_int_equal(reply->elements, 3);
 	snprintf(state, sizeof(state), "%s", reply->element[0]->str);
@@ -399,7 +386,7 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	}
 	rig_words(&w, "acked", "1", NULL);
 	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
-	    r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
+	    r->unique ? rig_script(r, "unique_tick", "QBCRDLS", &w) :
 	    rig_script(r, "tick", "QBCRDLS", &w);
 	if (reply == NULL)
 		return -1;
@@ -560,11 +547,11 @@ static const char strays[] =
     "local bad = {}\n"
     "for k = 1, 2 do\n"
     "  local n = 0\n"
-    "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do if string.byte(tag) ~= 1 then\n"
+    "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do\n"
     "    local b, r = redis.call('ZSCORE', KEYS[3], tag), redis.call('ZSCORE', KEYS[4], tag)\n"
     "    if (not b) == (not r) then bad[#bad + 1] = KEYS[k] .. ': ' .. tag end\n"
     "    n = n + 1\n"
-    "  end end\n"
+    "  end\n"
     "  if n ~= redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4]) then\n"
     "    bad[#bad + 1] = KEYS[k] .. ': too few fields'\n"
     "  end\n"
@@ -589,17 +576,6 @@ long long
 rig_left(struct rig *r)
 {
 	return rig_int(r, "DBSIZE") - rig_int(r, "EXISTS %s", rig_key(r, KEY_STATS));
-}
-
-int
-rig_forget_pops(struct rig *r)
-{
-	return (int)rig_int(r, "EVAL %s 1 %s",
-	    "local n = 0\n"
-	    "for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do\n"
-	    "  if string.byte(field) == 1 then n = n + redis.call('HDEL', KEYS[1], field) end\n"
-	    "end\n"
-	    "return n", rig_key(r, KEY_DELIVERY));
 }
 
 /* The time that Redis' main thread has been on a processor; -1: the kernel does not say. */

@@ -26,20 +26,18 @@ struct rig {
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;
+	int		 max_crashes;	/* that a pop is given */
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* the last pop's limit */
 	double		 popped_now, popped_due;	/* the last pop's times */
 	long long	 taken;		/* the last pop's count */
-	long long	 prev;		/* pop's; see lua/part/seen.lua */
-	bool		 took;		/* of the last mine: the pop took some */
-	const char	*over;		/* settle's argument; NULL: "" */
 	const char	*const *more;	/* nmore KEYS that follow those with letters */
 	size_t		 nmore;
 	char		 error[512];	/* of the last call; "" if it was answered */
 	char		 cause[256];	/* the same as the log shows it */
 };
 
-/* A delivery, as pop and mine return it.  Zeroed by rig_popped_done(). */
+/* A delivery, as pop returns it.  Zeroed by rig_popped_done(). */
 struct popped {
 	char		*tag;
 	size_t		 taglen;
@@ -48,7 +46,7 @@ struct popped {
 	const char	*mark;		/* "drop" or "dead" where it was cancelled; NULL */
 	long long	 attempts;
 	long long	 crashes;
-	char		*payload;	/* NULL: too large */
+	char		*payload;	/* NULL: not sent */
 	size_t		 len;
 };
 
@@ -86,7 +84,8 @@ long long   rig_took(struct rig *, long long since);
 /* Return how many messages came, or -1; *status is a static text. */
 int	 rig_pop(struct rig *, int n, long long maxbytes, long long max, const char *call,
 	    double deadline, struct popped *, const char **status);
-int	 rig_mine(struct rig *, const char *call, int page, long long max, struct popped *);
+/* Returns how many are due now; -1 on errors. */
+int	 rig_reclaim(struct rig *, const char *call, int page, bool crash);
 void	 rig_popped_done(struct popped *, int n);
 
 /*
@@ -142,5 +141,3 @@ void	 rig_digest(struct rig *, char digest[48]);
  */
 void	 rig_check_clean(struct rig *);
 long long rig_left(struct rig *);		/* keys; QSTATS does not count */
-/* Deletes the records of the daemons' pops from QDELIVERY; returns how many. */
-int	 rig_forget_pops(struct rig *);

@@ -1,9 +1,11 @@
 /*
- * How long each script blocks Redis with the worst contents of its keys.  The best of
- * several runs must be below LIMIT.  Prints the times.
+ * How long each script, and each verb of rqctl that only looks, blocks Redis with the worst
+ * contents of its keys.  The best of several runs must be below LIMIT.  Prints the times.
  */
 #include "rig.h"
 
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "redis/script.h"
@@ -36,7 +38,7 @@ static const char prelude[] =
     /* Doubles the string, because string.rep() copies byte by byte. */
     "local function rep(s, n) if n < 64 then return string.rep(s, n) end\n"
     "  local half = rep(s, math.floor(n / 2)) return half .. half .. string.rep(s, n % 2) end\n"
-    "local MIB, ONES = rep('x', 1048576), rep('1', 1048576)\n"
+    "local MIB, ONES, KIB64 = rep('x', 1048576), rep('1', 1048576), rep('x', 65536)\n"
     "local odd = {'inf', '-inf', '-5', '1e308', tostring(now * 1000), '1000', '1e10', "
     "'15000000000',\n"
     "  tostring(now + 50), '1e11', tostring(now - 1000)}\n"
@@ -99,13 +101,13 @@ static const char prelude[] =
     "'STREAMS', key, '>') end end) end\n";
 
 #define POP	"pop", "QBCRDPKS"
-#define POP_N	"200 1048576 16777216 x.1 0 0 0 0 retry 0"
+#define POP_N	"200 1048576 16777216 3 x.1 0 0 0 0 retry"
 #define TICK	"tick", "QBCRDLS"
 #define TICK_N	"60 60 1 1e12 250 1048576 0 0"
-#define UTICK	"unique_tick", "QBCRDS"
-#define UPOP	"unique_pop", "QBCRDPK"
-#define SPOP	"stream_pop", "QBCRDPK"
-#define SPOP_N	POP_N " rqd host-orders 16777216"
+#define UTICK	"unique_tick", "QBCRDLS"
+#define UPOP	"unique_pop", "QBCRDPKS"
+#define SPOP	"stream_pop", "QBCRDPKS"
+#define SPOP_N	POP_N " rqd host-orders"
 #define STICK	"stream_tick", "QBCRDLS"
 #define STICK_N	TICK_N " rqd \"\" 16777216"
 
@@ -160,12 +162,15 @@ static const struct row rows[] = {
 	    POP, POP_N),
 	ROW("pop: the newest and the fewest, of 100,000 retries",
 	    "push(200, 'x') zset(R, N) state(2000) bodies(2000, 'x')",
-	    POP, "200 1048576 16777216 x.1 0 0 0 0 newest 0"),
+	    POP, "200 1048576 16777216 3 x.1 0 0 0 0 newest"),
 	ROW("pop: 200 of one id of 200 bytes",
 	    "push(200, '{\"id\":\"' .. rep('x', 200) .. '\"}')",
 	    POP, POP_N),
 	ROW("pop: 200 of 10 KiB",
 	    "push(200, rep('x', 10400))",
+	    POP, POP_N),
+	ROW("pop: 1 MiB behind 100 of 1 KiB",
+	    "push(100, rep('x', 1024)) push(10, MIB)",
 	    POP, POP_N),
 	ROW("pop: a list of 1 M",
 	    "push(1000000, 'm')",
@@ -175,7 +180,7 @@ static const struct row rows[] = {
 	    POP, POP_N),
 	ROW("pop: 64 MiB in QRATE",
 	    "push(1, 'x') huge(K)",
-	    POP, "200 1048576 16777216 x.1 0 0 0.001 0.1 retry 0"),
+	    POP, "200 1048576 16777216 3 x.1 0 0 0.001 0.1 retry"),
 	ROW("pop: 100,000 odd retries",
 	    "zset(R, N) state(2000) bodies(2000, 'x')",
 	    POP, POP_N),
@@ -195,40 +200,46 @@ static const struct row rows[] = {
 	ROW("pop: retries of 200 KiB",
 	    "same(R, 100, 1000) state(100) bodies(100, rep('x', 200000))",
 	    POP, POP_N),
-	/* mine, renew, settle, rescue. */
-	ROW("mine: 100,000 equal scores",
+	/* reclaim, renew, settle. */
+	ROW("reclaim: 100,000 equal scores",
 	    "same(B, N, now)",
-	    "mine", "BCD", "x.1 0 98000 16777216 1000"),
-	ROW("mine: 100,000 odd scores",
+	    "reclaim", "BRDC", "x.1 0 98000 0 500"),
+	ROW("reclaim: 100,000 odd scores",
 	    "zset(B, N) state(N)",
-	    "mine", "BCD", "x.1 0 0 16777216 1000"),
-	ROW("mine: tags of 100 KiB",
+	    "reclaim", "BRDC", "x.1 0 0 0 500"),
+	ROW("reclaim: tags of 100 KiB",
 	    "local t = rep('x', 100000) for i = 1, 1000 do call('ZADD', B, 1000, t .. i) end",
-	    "mine", "BCD", "x.1 0 0 16777216 1000"),
-	ROW("mine: 1 MiB in QDELIVERY",
+	    "reclaim", "BRDC", "x.1 0 0 0 500"),
+	ROW("reclaim: 1 MiB in QDELIVERY",
 	    "same(B, 100, 1000) digits(100)",
-	    "mine", "BCD", "x.1 0 0 16777216 1000"),
+	    "reclaim", "BRDC", "x.1 0 0 0 500"),
+	ROW("reclaim: 500 of one pop",
+	    "same(B, N, now) state(N)",
+	    "reclaim", "BRDC", "x.1 0 98000 0 500"),
 	MANY("renew: 250",
 	    "same(B, 100000, 1000) state(100000)",
-	    "renew", "BRD", "0 0", 250, "t%d x.1.%d"),
+	    "renew", "BRD", "0 \"\" \"\"", 250, "t%d x.1.%d"),
 	ROW("renew: a pop among 100,000 of one time",
 	    "same(B, N, now) state(N)",
-	    "renew", "BRD", "0 1 x.1 0"),
+	    "renew", "BRD", "0 x.1 0"),
 	MANY("renew: 1 MiB in QDELIVERY",
 	    "same(B, 100, 1000) digits(100)",
-	    "renew", "BRD", "0 0", 100, "t%d x.1.%d"),
+	    "renew", "BRD", "0 \"\" \"\"", 100, "t%d x.1.%d"),
 	MANY("settle: 64 acks",
 	    "same(B, 100000, 1000) state(100000) bodies(100, rep('x', 100000))",
-	    "settle", "BCRDX", "0 h \"\"", 64, "ack t%d x.1.%d"),
+	    "settle", "BCRDX", "0 h", 64, "ack t%d x.1.%d"),
 	MANY("settle: 64 letters of 100 KiB",
 	    "same(B, 100000, 1000) state(100000) bodies(100, rep('x', 100000))",
-	    "settle", "BCRDX", "0 h \"\"", 64, "dead t%d x.1.%d 1 exit 1 e a"),
+	    "settle", "BCRDX", "0 h", 64, "dead t%d x.1.%d 1 exit 1 e a"),
+	MANY("settle: 64 letters after dead_max was lowered",
+	    "same(B, 100000, 1000) state(100000) bodies(100, 'x') letters(60000, 0, 4096)",
+	    "settle", "BCRDX", "10 h", 64, "dead t%d x.1.%d 1 exit 1 e a"),
 	MANY("settle: 64 retries",
 	    "same(B, 100000, 1000) zset(R, N, 'r') state(100000) bodies(100, 'x')",
-	    "settle", "BCRDX", "0 h \"\"", 64, "retry t%d x.1.%d 5"),
+	    "settle", "BCRDX", "0 h", 64, "retry t%d x.1.%d 5"),
 	MANY("settle: 64 KiB in QDELIVERY",
 	    "same(B, 64, 1000) for i = 1, 64 do call('HSET', D, 't' .. i, rep('1', 65536)) end",
-	    "settle", "BCRDX", "0 h \"\"", 64, "ack t%d x.1.%d"),
+	    "settle", "BCRDX", "0 h", 64, "ack t%d x.1.%d"),
 	/* tick. */
 	ROW("tick: 100,000 odd leases",
 	    "zset(B, N) state(100000) bodies(N, 'x')",
@@ -268,13 +279,10 @@ static const struct row rows[] = {
 	    TICK, TICK_N),
 	ROW("arm: 100,000 odd scores",
 	    "zset(L, N) zset(R, N) zset(B, N)",
-	    "arm", "QRLPB", "5"),
+	    "arm", "PQRLB", "5"),
 	ROW("arm: 64 MiB in QPAUSED",
 	    "huge(P)",
-	    "arm", "QRLPB", "5"),
-	ROW("look: 64 MiB in QPAUSED",
-	    "huge(P)",
-	    "look", "PQ", ""),
+	    "arm", "PQRLB", "5"),
 	/* Kind "unique". */
 	ROW("unique_pop: 100,000 odd scores",
 	    "zset(Q, N) zset(B, N, 'b')",
@@ -305,17 +313,17 @@ static const struct row rows[] = {
 	    UTICK, TICK_N),
 	ROW("unique_arm: 100,000 odd scores",
 	    "zset(Q, N)",
-	    "unique_arm", "QRPB", "5"),
+	    "unique_arm", "PQRLB", "5"),
 	MANY("unique_settle: 64 of ids of 16 KiB",
 	    "for i = 1, 64 do local id = rep('x', 16000) .. i call('ZADD', Q, 11000000000 + i, "
 	    "id) call('HSET', C, 't' .. i, id) end same(B, 64, 1000) state(64)",
-	    "unique_settle", "BCRDXQ", "0 h \"\"", 64, "ack t%d x.1.%d"),
-	ROW("unique_purge: 100 ids of 1 MiB",
+	    "unique_settle", "BCRDXQ", "0 h", 64, "ack t%d x.1.%d"),
+	ROW("purge: due, 100 ids of 1 MiB",
 	    "large(Q, 1000, 100)",
-	    "unique_purge", "Q", "1000 waiting"),
-	ROW("unique_purge: 100,000 odd scores",
+	    "purge", "Q", "1000 waiting"),
+	ROW("purge: due, 100,000 odd scores",
 	    "zset(Q, N)",
-	    "unique_purge", "Q", "1000 delayed"),
+	    "purge", "Q", "1000 delayed"),
 	MANY("unique_push: 1,000",
 	    "zset(Q, N)",
 	    "unique_push", "Q", "\"\" 0", 1000, "t%d"),
@@ -340,53 +348,9 @@ static const struct row rows[] = {
 	    "zset(B, N) zset(R, N) zset(L, N) bodies(N, 'x') state(N) letters(20000, 8, 10) "
 	    "push(N, 'm')",
 	    "forget_queue", "QBRLXCDPSTK", "force"),
-	ROW("body: 1 MiB in QDELIVERY",
-	    "bodies(1, 'x') digits(1)",
-	    "body", "CD", "t1 x.1.1"),
-	ROW("stream_pass: 100,000 entries",
+	ROW("stream_purge: 100,000 entries",
 	    "unread(100000) group()",
-	    "stream_pass", "Q", "rqd 100000-1 100000"),
-	ROW("peek: the last of a list of 1 M",
-	    "push(1000000, 'm')",
-	    "peek", "Q", "waiting 500000 500 1048576 200 \"\""),
-	ROW("peek: delayed, 1 MiB each",
-	    "large(L, 1000)",
-	    "peek", "L", "delayed 0 500 1048576 200 \"\""),
-	ROW("peek: 100,000 retries",
-	    "zset(R, N) state(N) bodies(N, 'x')",
-	    "peek", "RCD", "retry 50000 500 1048576 200 -inf"),
-	ROW("peek: retries with tags of 1 MiB",
-	    "large(R, 1000) large_bodies()",
-	    "peek", "RCD", "retry 0 500 1048576 200 \"\""),
-	ROW("peek: retries with 1 MiB in QDELIVERY",
-	    "same(R, 60, 1000) for i = 1, 60 do call('HSET', D, 't' .. i, MIB) call('HSET', C, "
-	    "'t' .. i, 'x') end",
-	    "peek", "RCD", "retry 0 500 1048576 200 \"\""),
-	ROW("peek: ids of 1 MiB",
-	    "large(Q, 1000)",
-	    "peek", "Q", "ids 0 500 1048576 200 \"\""),
-	ROW("dead_list: 1,000 letters",
-	    "letters(1000, 0, 1000)",
-	    "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\""),
-	ROW("dead_list: letters of 10,000 fields",
-	    "letters(10, 1000, 10)  for i = 11, 40 do xadd(X, 3900) end",
-	    "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\""),
-	ROW("dead_list: messages of 1 MiB",
-	    "letters(60, 0, 1048576)",
-	    "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\""),
-	ROW("dead_list: other fields of 1 MiB",
-	    "for i = 1, 60 do call('XADD', X, '*', 'error', MIB) end",
-	    "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\""),
-	ROW("dead_list: the match is hard",
-	    "letters(400, 0, 2600)",
-	    "dead_list", "X",
-	    "1 + - 500 1000 1048576 200 \"\" mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmn"),
-	ROW("dead_summary: 1,000 letters",
-	    "letters(1000, 0, 1000)",
-	    "dead_summary", "X", "200 262144 2000 8"),
-	ROW("dead_summary: other fields of 1 MiB",
-	    "for i = 1, 60 do call('XADD', X, '*', 'error', MIB) end",
-	    "dead_summary", "X", "200 262144 2000 8"),
+	    "stream_purge", "Q", "rqd 100000-1 100000"),
 	MANY("dead_retry: 500 letters of 2,000 bytes",
 	    "letters(500, 0, 2000)",
 	    "dead_retry", "BCRDX", "1048576", 500, "%d-1"),
@@ -398,22 +362,22 @@ static const struct row rows[] = {
 	    "dead_retry", "BCRDX", "1048576", 60, "%d-1"),
 	ROW("bury: 1 MiB",
 	    "same(R, N, 1000) bodies(1, MIB) call('HSET', D, 't1', '0 0 - 1000.0 2')",
-	    "bury", "CRDX", "t1 0 h e"),
+	    "drop", "CRDXQ", "bury 0 h e rqd t1"),
 	ROW("bury: 1 MiB in QDELIVERY",
 	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
-	    "bury", "CRDX", "t1 0 h e"),
+	    "drop", "CRDXQ", "bury 0 h e rqd t1"),
 	ROW("cancel: a letter of 1 MiB",
 	    "same(R, N, 1000) bodies(1, MIB) call('HSET', D, 't1', '0 0 - 1000.0 2')",
-	    "cancel", "BCRDX", "dead 0 h e t1"),
+	    "cancel", "BCRDXQ", "dead 0 h e t1 rqd"),
 	ROW("cancel: 1 MiB in QDELIVERY",
 	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
-	    "cancel", "BCRDX", "drop 0 h e t1"),
+	    "cancel", "BCRDXQ", "drop 0 h e t1 rqd"),
 	ROW("cancel: one of 100,000 in flight",
 	    "same(B, N, 1000) state(N) bodies(N, 'x')",
-	    "cancel", "BCRDX", "drop 0 h e t50000"),
+	    "cancel", "BCRDXQ", "drop 0 h e t50000 rqd"),
 	ROW("cancel: a tag of 1 MiB",
 	    "call('ZADD', R, 1000, MIB) call('HSET', C, MIB, MIB)",
-	    "cancel", "BCRDX", "dead 0 h e @1048576"),
+	    "cancel", "BCRDXQ", "dead 0 h e @1048576 rqd"),
 	/* As many as rqctl looks at. */
 	ROW("cancel_waiting: the last one of 300,000",
 	    "push(299999, 'm') call('LPUSH', Q, 'x')",
@@ -433,19 +397,16 @@ static const struct row rows[] = {
 	ROW("cancel_waiting: one of 100,000 delayed",
 	    "zset(L, N) call('ZADD', L, 1000, MIB)",
 	    "cancel_waiting", "LX", "zset dead 0 h e 0 i @1048576"),
-	MANY("forget: 500",
+	MANY("drop: 500",
 	    "same(R, 100000, 1000) for i = 1, 1000 do call('HSET', D, 't' .. i, '0 0 - 1000.0 "
 	    "2') end bodies(1000, rep('x', 10000))",
-	    "drop_retries", "CRD", "", 500, "t%d"),
+	    "drop", "CRDXQ", "drop 0 h e rqd", 500, "t%d"),
 	MANY("due: 500",
 	    "many('ZADD', R, 100000, function(i) return tostring(now + i), 't' .. i end)",
 	    "due", "R", "", 500, "t%d"),
 	ROW("push",
 	    "same(R, N, 1000)",
-	    "push", "BCRD", "t9 2 \"\" 5 x"),
-	ROW("rescue",
-	    "same(R, N, 1000) bodies(9, MIB)",
-	    "rescue", "BCRDX", "retry t1 t1#x 2 1 0 0 payload 0 h exit 1 e a x.1 0"),
+	    "push", "BCRD", "\"\" 5 t9 2 x"),
 	ROW("list_pop: 100 of 10 KiB",
 	    "push(200, rep('x', 10400))",
 	    "list_pop", "QPS", "right 100 1048576 16777216 0"),
@@ -457,11 +418,11 @@ static const struct row rows[] = {
 	    "schedule", "QT", "n 1000 60 -1 ZADD x"),
 	ROW("lock: 64 MiB",
 	    "huge(Q)",
-	    "lock", "Q", "token who 1000"),
+	    "lock", "Q", "token 1000 who"),
 	/* Kind "stream". */
 	ROW("stream_arm: 100,000 entries, 100,000 pending",
 	    "pend(100000) for i = 1, 100000 do call('XADD', Q, '*', 'message', 'm') end",
-	    "stream_arm", "QRLPB", "5 rqd"),
+	    "stream_arm", "PQRLB", "5 rqd"),
 	ROW("stream_pop: 100 of 100,000",
 	    "unread(100000)",
 	    SPOP, SPOP_N),
@@ -495,38 +456,25 @@ static const struct row rows[] = {
 	ROW("stream_tick: pending and deleted",
 	    "pend(1000) call('XTRIM', Q, 'MAXLEN', 0)",
 	    "stream_tick", "QBCRDLS", "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216"),
-	MANY("stream_renew: 250 of 100,000",
-	    "pend(100000) for i = 1, 250 do local id = i .. '-1' call('ZADD', B, 1000, id) "
-	    "call('HSET', D, id, '0 0 x.1.' .. i .. ' 1000.0 3') end",
-	    "stream_renew", "BRDQ", "0 rqd other 0", 250, "%d-1 x.1.%d"),
 	MANY("stream_settle: 64 of 100,000",
 	    "pend(100000) for i = 1, 250 do local id = i .. '-1' call('ZADD', B, 1000, id) "
 	    "call('HSET', D, id, '0 0 x.1.' .. i .. ' 1000.0 3') call('HSET', C, id, 'x') end",
-	    "stream_settle", "BCRDXQ", "0 h \"\" rqd other", 64, "ack %d-1 x.1.%d"),
-	ROW("stream_peek: entries of 3,900 fields",
-	    "for i = 1, 30 do xadd(Q, 3900) end group()",
-	    "stream_peek", "Q", "rqd \"\" 100 1048576 200"),
-	ROW("stream_show: an entry of 3,900 fields",
-	    "xadd(Q, 3900, '1-1') group()",
-	    "stream_show", "Q", "rqd 1-1"),
+	    "stream_settle", "BCRDXQ", "0 h rqd", 64, "ack %d-1 x.1.%d"),
 	ROW("stream_depth: not known",
 	    "for i = 1, 5000 do call('XADD', Q, i .. '-1', 'message', 'm') end group() "
 	    "call('XREADGROUP', 'GROUP', 'rqd', 'o', 'COUNT', 10, 'STREAMS', Q, '>') "
 	    "call('XDEL', Q, '3000-1')",
-	    "stream_depth", "Q", "rqd"),
-	ROW("overdue: 200,000 ids, milliseconds, payloads of 1 MiB",
+	    "stream_depth", "RLQ", "rqd"),
+	ROW("unique_depth: 200,000 ids, milliseconds, payloads of 1 MiB",
 	    "for i = 1, 200000 do call('ZADD', Q, i % 2 == 0 and 1.5e9 + i or 1.5e12 + i, i) end "
 	    "for i = 1, 20 do call('ZADD', L, 1.5e9 + i, MIB .. i) end "
 	    "for i = 1, 1000 do call('ZADD', R, 1.5e9 + i, 'tag' .. i) end",
-	    "overdue", "RLQ", "ids rqd"),
-	ROW("overdue: entries of 3,900 fields",
-	    "for i = 1, 30 do xadd(Q, 3900) end group()",
-	    "overdue", "RLQ", "stream rqd"),
+	    "unique_depth", "RLQ", "rqd"),
 	ROW("stream_depth: entries of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900) end group() call('XREADGROUP', 'GROUP', 'rqd', "
 	    "'o', 'COUNT', 1, 'STREAMS', Q, '>') local e = call('XREVRANGE', Q, '+', '-', "
 	    "'COUNT', 1)[1] call('XDEL', Q, e[1])",
-	    "stream_depth", "Q", "rqd"),
+	    "stream_depth", "RLQ", "rqd"),
 };
 
 /* The words keep a pointer to this text. */
@@ -633,6 +581,153 @@ TEST(test_bounds)
 	assert_int_equal(slow, 0);
 }
 
+/* -- verbs that only look ----------------------------------------------------------- */
+
+/*
+ * Runs of rqctl: of all that Redis does for them, no command may take longer than LIMIT.  Where
+ * a list is long, rqctl reads its beginning; cancel searches a list from far behind.
+ */
+#define MILLION	"local n = 1000000 "
+#define LARGE	"local n = 10000 "
+#define SOME	" --json --count 20000"
+
+static const struct look {
+	const char	*name, *kind;
+	const char	*setup;
+	const char	*verbs[6];
+} looks[] = {
+	{ "1,000,000 empty messages", "ack",
+	    MILLION "push(n, '')",
+	    { "peek q" SOME, "show q x", "cancel q x -n --scan 30000" } },
+	{ "10,000 messages of 64 KiB", "ack",
+	    LARGE "push(n, KIB64)",
+	    { "peek q --json --count 500", "peek q --raw", "show q x",
+		"cancel q x -n --scan 2000" } },
+	{ "1,000,000 empty retries, in flight", "ack",
+	    MILLION "same(R, n, 1000) call('COPY', R, B) state(n) bodies(n, '')",
+	    { "retry list q" SOME, "running" SOME, "show q x" } },
+	{ "1,000,000 small delayed messages", "ack",
+	    MILLION "same(L, n, now + 1e6, '')",
+	    { "delayed list q" SOME, "cancel q x -n" } },
+	{ "10,000 retries of 64 KiB", "ack",
+	    LARGE "same(R, n, 1000) same(B, n, 1000) state(n) bodies(n, KIB64)",
+	    { "retry list q --json --count 500", "retry list q --match none", "running --json" } },
+	{ "10,000 delayed messages of 64 KiB", "ack",
+	    LARGE "same(L, n, now + 1e6, KIB64)",
+	    { "delayed list q --json --count 500", "cancel q x -n" } },
+	{ "100,000 retries, odd times", "ack",
+	    "zset(R, N) zset(B, N) state(N) bodies(N, 'x')",
+	    { "retry list q" SOME, "running" SOME } },
+	{ "1 MiB: delayed, tags", "ack",
+	    "large(L, 1000) large(R, 1000) large(B, 1000) large_bodies()",
+	    { "delayed list q --json", "retry list q --json", "running --json", "show q x" } },
+	{ "1 MiB in QDELIVERY", "ack",
+	    "same(R, 60, 1000) same(B, 60, 1000) digits(60) bodies(60, 'x')",
+	    { "retry list q --json", "running --json" } },
+	{ "1,000,000 empty letters", "ack",
+	    "for i = 1, 1000000 do call('XADD', X, i .. '-1', 'message', '') end",
+	    { "dead list q" SOME, "show q x" } },
+	{ "10,000 letters of 64 KiB", "ack",
+	    "letters(10000, 0, 65536)",
+	    { "dead list q --json --count 500", "dead list q", "dead list q --match none" } },
+	{ "letters of 10,000 fields", "ack",
+	    "letters(10, 1000, 10) for i = 11, 40 do xadd(X, 3900) end",
+	    { "dead list q --json" } },
+	{ "letters of 1 MiB, other fields of 1 MiB", "ack",
+	    "letters(60, 0, 1048576) for i = 1, 60 do call('XADD', X, '*', 'error', MIB) end",
+	    { "dead list q --json" } },
+	{ "letters that hardly match", "ack",
+	    "letters(400, 0, 2600)",
+	    { "dead list q --match mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmn" } },
+	{ "1,000,000 small ids", "unique",
+	    MILLION "zset(Q, n, '')",
+	    { "peek q" SOME, "show q x", "delayed list q" SOME, "cancel q x -n" } },
+	{ "10,000 ids of 64 KiB", "unique",
+	    LARGE "same(Q, n, 1000, KIB64)",
+	    { "peek q --json --count 500", "show q x" } },
+	{ "ids of 1 MiB", "unique",
+	    "large(Q, 1000)",
+	    { "peek q --json", "show q x" } },
+	{ "1,000,000 empty entries", "stream",
+	    "for i = 1, 1000000 do call('XADD', Q, i .. '-1', 'message', '') end group()",
+	    { "peek q" SOME, "show q 500000-1" } },
+	{ "10,000 entries of 64 KiB", "stream",
+	    "for i = 1, 10000 do call('XADD', Q, i .. '-1', 'message', KIB64) end group()",
+	    { "peek q --json --count 500", "show q 5000-1" } },
+	{ "entries of 3,900 fields", "stream",
+	    "for i = 1, 30 do xadd(Q, 3900, i .. '-1') end group()",
+	    { "peek q --json", "show q 1-1" } },
+};
+
+/* Writes a configuration with a queue of this kind, which has the rig's keys. */
+static void
+write_config(const char *kind, char path[128])
+{
+	char *text = xasprintf("redis { server = \"%s\" }\nqueue \"q\" { key = \"%s\" kind = "
+	    "\"%s\" command = {\"/bin/true\"} user = \"nobody\" }\n", rig.server.uri,
+	    rig_key(&rig, KEY_QUEUE), kind);
+
+	server_write_file(&rig.server, "rqctl.conf", text, path);
+	free(text);
+}
+
+/* The microseconds of the longest command while rqctl runs. */
+static long long
+measure_verb(const char *verb, const char *config)
+{
+	const char *builddir = getenv("BUILDDIR");
+	char *command = xasprintf("exec %s/rqctl -c %s %s >%s/out 2>&1",
+	    builddir != NULL ? builddir : ".", config, verb, rig.server.dir);
+	long long longest = 0;
+	redisReply *r;
+	int status;
+
+	rig_do(&rig, "SLOWLOG RESET");
+	status = system(command);
+	/* 1: there is no such message. */
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+		fail_msg("%s: status %d, see %s/out", command, status, rig.server.dir);
+	free(command);
+	r = rig_command(&rig, "SLOWLOG GET 1000");
+	for (size_t i = 0; i < r->elements; i++)
+		if (r->element[i]->element[2]->integer > longest)
+			longest = r->element[i]->element[2]->integer;
+	freeReplyObject(r);
+	return longest;
+}
+
+TEST(test_looks)
+{
+	const char *only = getenv("BOUNDS_ONLY"), *verb;
+	long long best, usec;
+	char config[128];
+	int run, slow = 0;
+
+	rig_do(&rig, "CONFIG SET slowlog-max-len 1000");
+	/* One message in a node, as if all were large: Redis walks from node to node. */
+	rig_do(&rig, "CONFIG SET list-max-ziplist-size 1");
+	for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+		if (only != NULL && strstr(looks[i].name, only) == NULL)
+			continue;
+		set_up(looks[i].setup);
+		write_config(looks[i].kind, config);
+		rig_do(&rig, "CONFIG SET slowlog-log-slower-than 1000");
+		for (size_t k = 0; (verb = looks[i].verbs[k]) != NULL; k++) {
+			best = LIMIT + 1;
+			for (run = 0; run < RUNS_MAX && best > LIMIT; run++) {
+				usec = measure_verb(verb, config);
+				best = run == 0 || usec < best ? usec : best;
+			}
+			print_message("# %8.1f ms  %s: rqctl %s\n", (double)best / 1e3,
+			    looks[i].name, verb);
+			slow += best > LIMIT;
+		}
+		rig_do(&rig, "CONFIG SET slowlog-log-slower-than -1");
+	}
+	rig_do(&rig, "FLUSHALL");
+	assert_int_equal(slow, 0);
+}
+
 /* -- entries of many fields ------------------------------------------------------ */
 
 /*
@@ -665,14 +760,12 @@ static const struct entry_row {
 	bool		 pending;
 } entry_rows[] = {
 	{ SPOP, SPOP_N, false },
-	{ "stream_arm", "QRLPB", "5 rqd", false },
+	{ "stream_arm", "PQRLB", "5 rqd", false },
 	{ STICK, "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216", true },
-	{ "stream_peek", "Q", "rqd \"\" 100 1048576 200", false },
+	{ "stream_peek", "Q", "rqd 500 65536 \"\" 0", false },
 	{ "stream_show", "Q", "rqd 1-1", false },
-	{ "stream_depth", "Q", "rqd", false },
-	{ "overdue", "RLQ", "stream rqd", false },
-	{ "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\"", false },
-	{ "dead_summary", "X", "200 262144 2000 8", false },
+	{ "stream_depth", "RLQ", "rqd", false },
+	{ "dead_list", "X", "1 + - 500 -1 \"\" \"\"", false },
 	{ "dead_retry", "BCRDX", "1048576 1-1", false },
 };
 

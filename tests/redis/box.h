@@ -34,7 +34,6 @@ struct box {
 	char		 instance[32];
 	struct conn	*conn;
 	struct watch	*watch;
-	struct bulk	*bulk;
 	struct queue_env env;
 	struct stats	 stats;
 	struct queue	*queue;		/* NULL after box_free_queue() */

@@ -3,8 +3,6 @@
  */
 #include "harness.h"
 
-#include "loop/child.h"
-#include "redis/blocking_conn.h"
 #include "redis/script.h"
 
 static unsigned answered;
@@ -41,7 +39,6 @@ harness_init(struct harness *h, const char *server, usec_t timeout)
 {
 	memset(h, 0, sizeof(*h));
 	h->loop = loop_new();
-	child_init(h->loop);
 	h->servers[0] = xstrdup(server);
 	h->opt = (struct redis_options){ .servers = h->servers, .timeout = timeout,
 		.username = h->username, .password_file = h->password_file };
@@ -134,21 +131,4 @@ call_script(struct conn *c, const struct script *s, conn_answer_fn *fn, void *ar
 
 	conn_script(c, false, s, fn, arg, &w);
 	words_done(&w);
-}
-
-struct redisReply *
-blocking_words(struct blocking_conn *c, char **cause, ...)
-{
-	struct words w = { .n = 0 };
-	struct redisReply *r;
-	const char *first;
-	va_list ap;
-
-	va_start(ap, cause);
-	first = va_arg(ap, const char *);
-	words_list(&w, first, ap);
-	va_end(ap);
-	r = blocking_command(c, cause, &w);
-	words_done(&w);
-	return r;
 }

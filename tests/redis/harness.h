@@ -89,12 +89,5 @@ void	call_command(struct conn *, conn_answer_fn *, void *, int argc, const char 
 void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *, int nkeys,
 	    int argc, const char *const *argv, const size_t *argvlen);
 
-/*
- * Sends a command by a blocking connection, and returns its reply.  NULL ends the words.
- */
-struct blocking_conn;
-struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...)
-    __attribute__((__sentinel__));
-
 /* Records the answer in arg, which is a struct call. */
 void	call_answered(enum conn_answer, const struct redisReply *, void *);

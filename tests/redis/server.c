@@ -150,9 +150,6 @@ server_drop_admin(struct server *s)
 	s->admin = NULL;
 }
 
-/*
- * If a loop with child_init() has already reaped the server, waitpid() fails with ECHILD.
- */
 void
 server_kill(struct server *s)
 {

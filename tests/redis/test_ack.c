@@ -3,6 +3,8 @@
  */
 #include "box.h"
 
+#include "queue/leased.h"
+
 /* -- deliveries and outcomes ---------------------------------------------- */
 
 FIXTURE_TEST(test_ack)
@@ -213,6 +215,53 @@ FIXTURE_TEST(test_wake_up_delayed)
 		assert_true(late[0] >= -MSEC);
 		assert_true(late[3] < 500 * MSEC);
 	}
+}
+
+/*
+ * A daemon of a large fleet waits for the others at most once: before it looks, or before it
+ * takes what is due.
+ */
+FIXTURE_TEST(test_large_fleet)
+{
+	static const unsigned fleet = 1000;
+	struct leased *a;
+	usec_t before;
+
+	box_start(&box, 1);
+	a = (struct leased *)box.queue;
+	WAIT(&box, a->watch == WATCH_ARMED);
+	box.env.fleet = &fleet;
+	before = a->delayed_at;
+	server_do(&server, "ZADD ordersDELAYED 1 x");
+	WAIT(&box, a->delayed_at != before);
+	assert_true(!timer_is_set(&a->delayed) || a->delayed.at == a->delayed_at);
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+
+	/* As if one had been due for a moment. */
+	WAIT(&box, a->watch == WATCH_ARMED && !timer_is_set(&a->retry_look));
+	a->retry_at = clock_mono();
+	timer_set(&a->retry, SEC);
+	server_do(&server, "ZADD ordersRETRY 9999999999 x");
+	WAIT(&box, !timer_is_set(&a->retry));
+	assert_true(timer_left(&a->retry_look) <= SEC);
+}
+
+/*
+ * Redis reports QPAUSED so often that the queue begins to poll: the report that is one too
+ * many still counts.
+ */
+FIXTURE_TEST(test_evicted)
+{
+	box_start(&box, 1);
+	for (int i = 0; i < 10; i++) {
+		server_do(&server, "SET ordersPAUSED x");
+		WAIT(&box, box.paused);
+		server_do(&server, "DEL ordersPAUSED");
+		WAIT(&box, !box.paused);
+	}
+	assert_string_equal(strstr(box.warning, "tracking-table"), "tracking-table-max-keys of "
+	    "Redis to 0, or to more than 5 for each queue");
 }
 
 /* An idle queue sends nothing to Redis; the count includes commands of the test. */

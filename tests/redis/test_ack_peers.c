@@ -4,6 +4,8 @@
  */
 #include "box.h"
 
+#include <signal.h>
+
 static void
 two_boxes(struct box *other, unsigned slots, usec_t lease)
 {
@@ -13,6 +15,29 @@ two_boxes(struct box *other, unsigned slots, usec_t lease)
 	box_init(other, &server, "b");
 	other->cfg->lease = other->cfg->foreign_timeout = lease;
 	box_start(other, slots);
+}
+
+/* A daemon takes a message behind a tick that saw none in hand, and dies: it is noticed in time. */
+FIXTURE_TEST(test_expiry_unseen)
+{
+	usec_t lease = unit_time(600 * MSEC), since;
+	struct box *dead = xcalloc(1, sizeof(*dead));
+
+	box.cfg->lease = lease;
+	box_start(&box, 0);
+	box_turn(&box, lease);		/* until it may judge leases, and has ticked */
+	box_init(dead, &server, "dead");
+	dead->cfg->lease = lease;
+	push("{\"id\":1}");
+	box_take(dead, 1);
+	since = clock_mono();
+	box_set_slots(&box, 1);
+	while (box.n == 0 && clock_mono() - since <= lease + 5 * SEC)
+		loop_turn(box.loop, 20 * MSEC);
+	assert_int_equal(box.n, 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(dead);
+	free(dead);
 }
 
 /*
@@ -266,6 +291,57 @@ FIXTURE_TEST(test_cancelled)
 		assert_int_equal(server_int(&server, "XLEN ordersDEAD"), k);
 		assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY"), 0);
 	}
+}
+
+/* Renewals and pops that Redis has run. */
+static long long
+zmscores(void)
+{
+	const char *at = strstr(server_do(&server, "INFO commandstats"), "zmscore:calls=");
+
+	return at != NULL ? atoll(at + strlen("zmscore:calls=")) : 0;
+}
+
+/* Sends a renewal to a Redis that has stopped, and lets the box take what came before. */
+static void
+renew_stopped(void)
+{
+	server_signal(&server, SIGSTOP);
+	queue_reconfigure(box.queue, box.config, box.cfg);
+	box_turn(&box, 50 * MSEC);
+}
+
+/*
+ * Two renewals are on their way.  The first finds that the lease has ended and that others hold
+ * all places of the fleet, so the message ends; the second finds it cancelled.
+ */
+FIXTURE_TEST(test_cancelled_done)
+{
+	long long before;
+
+	box.cfg->fleet_concurrency = 1;
+	push("{\"id\":1}");
+	box_take(&box, 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "ZADD ordersRETRY 1 1");
+	server_do(&server, "ZREM ordersBACKUP 1");
+	server_do(&server, "ZADD ordersBACKUP 9999999999 other");
+	before = zmscores();
+	renew_stopped();
+	server_signal(&server, SIGCONT);
+	while (zmscores() == before)
+		usleep(1000);
+	server_do(&server, "ZREM ordersBACKUP other");
+	cancel(box.msgs[0], "drop:me@host");
+	renew_stopped();
+	assert_int_equal(box.losts, 1);
+	box_settle(&box, 0, VERDICT_STALE, false, 0);
+	WAIT(&box, box.settled[SETTLED_STALE] == 1);
+	server_signal(&server, SIGCONT);
+	while (zmscores() == before + 1)
+		usleep(1000);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.ups, 1);
 }
 
 /*

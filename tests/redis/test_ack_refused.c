@@ -167,9 +167,21 @@ FIXTURE_TEST(test_refused_calls_keep_slots)
 	WAIT(&box, box.settled[SETTLED_OK] >= 4 && box.n == 4);
 }
 
-/* A result that Redis refuses delays neither other results nor new messages. */
+static int64_t
+script_calls(void)
+{
+	const char *at = strstr(server_do(&server, "INFO commandstats"), "cmdstat_evalsha:calls=");
+
+	return at != NULL ? atoll(at + strlen("cmdstat_evalsha:calls=")) : 0;
+}
+
+/*
+ * A result that Redis refuses delays neither other results nor new messages.  It is sent
+ * again after a pause.
+ */
 FIXTURE_TEST(test_refused_one)
 {
+	int64_t before;
 	unsigned i;
 
 	for (i = 0; i < 20; i++)
@@ -185,6 +197,9 @@ FIXTURE_TEST(test_refused_one)
 		WAIT(&box, box.settled[SETTLED_OK] == i + 1);
 	}
 	assert_int_equal(box.warnings, 1);
+	before = script_calls();
+	box_turn(&box, 500 * MSEC);
+	assert_in_range(script_calls() - before, 0, 20);
 	server_do(&server, "ACL SETUSER default +hstrlen");
 	WAIT(&box, box.settled[SETTLED_OK] == 13);
 	WAIT(&box, box.warnings == 2);
@@ -278,4 +293,23 @@ FIXTURE_TEST(test_noreplicas)
 	server_do(&server, "CONFIG SET min-replicas-to-write 0");
 	WAIT(&box, box.settled[SETTLED_OK] == 1 && box.n == 1);
 	assert_int_equal(box.msgs[0]->attempts, 1);
+}
+
+/*
+ * Redis refuses a whole call: no result of it has acted.  So a message that is gone
+ * afterwards was settled elsewhere.
+ */
+FIXTURE_TEST(test_refused_never_acted)
+{
+	push("{\"id\":1}");
+	box_take(&box, 1);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	is_refused(300 * MSEC);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	server_do(&server, "ZREM ordersBACKUP 1");
+	server_do(&server, "HDEL ordersCONTEXT 1");
+	server_do(&server, "HDEL ordersDELIVERY 1");
+	WAIT(&box, total_settled(&box) == 1);
+	assert_int_equal(box.last_settled, SETTLED_STALE);
 }

@@ -81,7 +81,7 @@ FIXTURE_TEST(test_up)
 	struct fixture *f = *state;
 	struct harness *h = &f->h;
 
-	assert_int_equal(conn_state(h->conn), CONN_DOWN);
+	assert_false(conn_is_ready(h->conn));
 	assert_int_equal(conn_timely_since(h->conn), 0);
 	start(f);
 	assert_true(h->first);
@@ -184,6 +184,9 @@ FIXTURE_TEST(test_order)
 	char number[16];
 
 	start(f);
+	run_script(f, "echo", &f->calls[0], "0");
+	WAIT(&f->h, f->calls[0].answers == 1);
+	f->calls[0] = (struct call){ .h = &f->h };
 	for (unsigned i = 0; i < 2000; i++) {
 		snprintf(number, sizeof(number), "%u", i);
 		if (i % 3 == 0)
@@ -236,7 +239,7 @@ static struct call up_call;
 static void
 up_ping(struct harness *h)
 {
-	assert_int_equal(conn_state(h->conn), CONN_READY);
+	assert_true(conn_is_ready(h->conn));
 	conn_words(h->conn, call_answered, &up_call, "PING", NULL);
 }
 
@@ -267,6 +270,7 @@ FIXTURE_TEST(test_script)
 
 	start(f);
 	run_script(f, "add", &f->calls[0], "40");
+	WAIT(&f->h, f->calls[0].answers == 1);
 	run_script(f, "add", &f->calls[1], "2");
 	WAIT(&f->h, f->calls[1].answers == 1);
 	assert_int_equal(f->calls[1].number, 42);
@@ -278,13 +282,14 @@ FIXTURE_TEST(test_script)
 	assert_non_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_evalsha:calls=2"));
 }
 
+/* Redis does not know a script yet: of many calls at once one brings the text. */
 FIXTURE_TEST(test_noscript)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
 
 	start(f);
-	server_do(&f->s, "SCRIPT FLUSH");
+	assert_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_script|load"));
 	for (unsigned i = 0; i < 30; i++) {
 		if (i % 3 == 0)
 			run_script(f, "add", &c[i], "1");
@@ -297,7 +302,8 @@ FIXTURE_TEST(test_noscript)
 		assert_int_equal(c[i].answer, CONN_REPLY);
 		assert_int_equal(c[i].number, i % 3 == 0 ? i / 3 + 1 : i / 3 * 2 + i % 3);
 	}
-	/* the connection has loaded the script, and calls it by its SHA-1 again */
+	assert_non_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_eval:calls=1,"));
+	/* Redis has kept the script */
 	server_do(&f->s, "CONFIG RESETSTAT");
 	run_script(f, "add", &c[30], "1");
 	WAIT(&f->h, c[30].answers == 1);
@@ -445,7 +451,7 @@ FIXTURE_TEST(test_close)
 	for (unsigned i = 0; i < 10; i++)
 		conn_words(f->h.conn, call_answered, &c[i], "PING", NULL);
 	conn_close(f->h.conn, 5 * SEC, closed, &done);
-	assert_int_equal(conn_state(f->h.conn), CONN_CLOSING);
+	assert_false(conn_is_ready(f->h.conn));
 	conn_words(f->h.conn, call_answered, &c[10], "PING", NULL);
 	WAIT(&f->h, done == 1);
 	for (unsigned i = 0; i < 11; i++) {
@@ -454,7 +460,7 @@ FIXTURE_TEST(test_close)
 		assert_int_equal(c[i].order, c[0].order + i);
 	}
 	assert_int_equal(f->h.downs, 0);
-	assert_int_equal(conn_state(f->h.conn), CONN_DOWN);
+	assert_false(conn_is_ready(f->h.conn));
 	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
 }
 

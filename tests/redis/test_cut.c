@@ -8,8 +8,7 @@
  *
  *	1. A message whose ack was confirmed, and whose ack Redis remembers, does not run
  *	   again; likewise after its dead letter, of which there is one.
- *	2. Whatever Redis remembers, or a daemon had in hand when Redis forgot it, runs
- *	   until it has succeeded or is dead.
+ *	2. Whatever Redis remembers runs until it has succeeded or is dead.
  *
  * Rule 1 does not hold for a message that a daemon had in flight when Redis lost data:
  * Redis may have it in the list again, while the daemon has it.  It is in flight from
@@ -33,8 +32,7 @@ struct fate {
 	bool	dead;		/* it has a dead letter, and Redis remembers */
 	bool	over;		/* ever acked, or declared dead */
 	bool	exempt;		/* rule 1 does not hold for it */
-	bool	gone;		/* Redis lost it while no daemon had it */
-	unsigned ended_at;	/* cuts when it was settled last */
+	bool	gone;		/* Redis has forgotten it */
 	unsigned out;		/* deliveries that are not settled */
 	bool	given[BOXES];	/* by Redis; the daemon may not know yet */
 };
@@ -53,7 +51,7 @@ static struct fate	 fates[MESSAGES];
 static unsigned		 pushed;
 static struct moment	 moment;
 static redisContext	*admin;
-static unsigned		 cuts, restarts, hangs, cuts_of_conns, rescued, stale, again;
+static unsigned		 cuts, restarts, hangs, cuts_of_conns, stale, again;
 
 /* A record of events, printed after a failure. */
 static struct event {
@@ -188,7 +186,7 @@ delivered(struct box *b, const struct message *m)
 }
 
 static const char *const settled_names[] = {
-	[SETTLED_OK] = "settled", [SETTLED_RESCUED] = "rescued", [SETTLED_STALE] = "stale",
+	[SETTLED_OK] = "settled", [SETTLED_STALE] = "stale",
 	[SETTLED_DROPPED] = "dropped", [SETTLED_DEFERRED] = "letter deferred",
 	[SETTLED_GAVE_UP] = "given up",
 };
@@ -202,15 +200,7 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	assert_true(f->out > 0);
 	f->out--;
 	f->given[number_of(b)] = false;
-	rescued += how == SETTLED_RESCUED;
 	stale += how == SETTLED_STALE;
-	/*
-	 * The settle or the rescue acted before Redis lost data, and its reply came
-	 * afterwards: no daemon had the message when Redis lost it.
-	 */
-	if (f->ended_at != cuts && op != VERDICT_ACK && op != VERDICT_DEAD &&
-	    (how == SETTLED_OK || (how == SETTLED_RESCUED && !is_live(m->id))))
-		f->gone = true;
 	/* "ok" may also mean that another daemon holds it by now. */
 	if (how != SETTLED_OK || f->exempt || is_live(m->id))
 		return;
@@ -231,7 +221,7 @@ look_at_given(void)
 
 	for (i = 0; i + 1 < r->elements; i += 2) {
 		if (sscanf(r->element[i]->str, "%u", &id) == 1 && id < MESSAGES &&
-		    sscanf(r->element[i + 1]->str, "%*u %*u d%u-%*[0-9a-f]-%*u.%u.%u", &who,
+		    sscanf(r->element[i + 1]->str, "%*u %*u d%u-%*[0-9a-f].%u.%u", &who,
 		    &number, &at) == 3 && who < BOXES)
 			fates[id].given[who] = true;
 	}
@@ -313,8 +303,7 @@ lose_memory(void)
 		f->done = was && then->done;
 		f->dead = was && then->dead;
 		f->exempt = f->exempt || is_in_hand(f) || (was && is_in_hand(then));
-		if (!was && f->out == 0)
-			f->gone = true;
+		f->gone = f->gone || !was;
 		f->pushed = was;
 	}
 	cuts++;
@@ -413,7 +402,6 @@ end_one(struct box *b, bool ack)
 	unsigned k = (unsigned)unit_below(b->n), chance = ack ? 0 : (unsigned)unit_below(10);
 	struct fate *f = fate_of(b->msgs[k]);
 
-	f->ended_at = cuts;
 	note(chance < 5 ? "ack" : chance < 6 ? "retry" : chance < 7 ? "defer" :
 	    chance < 9 ? "dead" : "return", (int)(f - fates), number_of(b), b->msgs[k]->token);
 	if (chance < 5) {
@@ -530,9 +518,9 @@ TEST_WITH(test_cut, setup, teardown)
 			step(true);
 	}
 	print_message("# %u messages; Redis lost its memory %u times, restarted %u times; "
-	    "%u hangs, %u connections cut; %u rescued, %u stale, %u run again\n",
+	    "%u hangs, %u connections cut; %u stale, %u run again\n",
 	    pushed, cuts, restarts, hangs,
-	    cuts_of_conns, rescued, stale, again);
+	    cuts_of_conns, stale, again);
 	for (i = 0; i < pushed; i++) {
 		if (fates[i].out == 0 && (fates[i].over || fates[i].gone))
 			continue;

@@ -1,5 +1,5 @@
 /*
- * The lock: its calls to Redis.  tests/lua/test_lock.c tests its scripts; daemon/71 and
+ * The lock: its calls to Redis.  tests/lua/scripts.steps tests its script; daemon/71 and
  * fault/35 test the commands that it protects.
  */
 #include "harness.h"

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 
-#include "loop/child.h"
 #include "queue/slot_route.h"
 #include "redis/reply.h"
 #include "redis/request.h"
@@ -34,9 +33,6 @@ static unsigned changes, redirections, gone;
 static bool last_later;
 static const struct server *to_stop;	/* stopped at the next redirection; NULL: none */
 static char no_table[256];
-static unsigned refusals;		/* of SSUBSCRIBE, as reported */
-static bool refused_denied;
-static bool no_ssubscribe;		/* the servers do not know SSUBSCRIBE */
 
 /* What a queue has of a route, and what the route has told it. */
 static struct part {
@@ -82,7 +78,8 @@ on_changed(unsigned masters UNUSED, void *arg UNUSED)
 }
 
 static void
-on_redirected(struct node *node, unsigned slot, bool later, void *arg UNUSED)
+on_redirected(struct node *node, const char *error UNUSED, unsigned slot, bool later,
+    void *arg UNUSED)
 {
 	redirections++;
 	last_later = later;
@@ -96,13 +93,6 @@ static void
 on_no_table(const char *cause, void *arg UNUSED)
 {
 	snprintf(no_table, sizeof(no_table), "%s", cause != NULL ? cause : "");
-}
-
-static void
-on_slots_refused(const char *error UNUSED, bool denied, void *arg UNUSED)
-{
-	refusals++;
-	refused_denied = denied;
 }
 
 /* -- a queue's part ---------------------------------------------------------------------- */
@@ -192,8 +182,7 @@ start_node(struct server *s, int *port, int *bus_port)
 	*bus_port = server_free_port();
 	snprintf(bus, sizeof(bus), "%d", *bus_port);
 	server_start(s, "--cluster-enabled", "yes", "--port", text, "--cluster-port", bus,
-	    "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1500",
-	    no_ssubscribe ? "--rename-command" : NULL, "SSUBSCRIBE", "OTHER", NULL);
+	    "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1500", NULL);
 }
 
 static bool
@@ -209,13 +198,11 @@ static int
 setup(void **state UNUSED)
 {
 	static const struct nodes_events events = {
-		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table,
-		on_slots_refused
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
 	};
 	static char empty[] = "";
 
 	loop = loop_new();
-	child_init(loop);
 	start_node(&low, &low_port, &low_bus);
 	start_node(&high, &high_port, &high_bus);
 	server_do(&low, "CLUSTER ADDSLOTSRANGE 0 %d", HALF - 1);
@@ -230,7 +217,7 @@ setup(void **state UNUSED)
 	all = routes_new(&(struct queue_env){ .loop = loop, .redis = nodes_any(nodes) }, nodes);
 	part_begin(&a, "{a}");
 	part_begin(&b, "{b}");
-	changes = redirections = gone = refusals = 0;
+	changes = redirections = gone = 0;
 	nodes_start(nodes);
 	return 0;
 }
@@ -244,7 +231,6 @@ teardown(void **state UNUSED)
 	route_leave(&b.user);
 	routes_free(all);
 	nodes_free(nodes);
-	child_done(loop);
 	loop_free(loop);
 	server_stop(&low);
 	server_stop(&high);
@@ -254,15 +240,6 @@ teardown(void **state UNUSED)
 }
 
 #define CLUSTER_TEST(name)	TEST_WITH(name, setup, teardown)
-
-static int
-setup_old(void **state)
-{
-	no_ssubscribe = true;
-	setup(state);
-	no_ssubscribe = false;
-	return 0;
-}
 
 static char *
 id_of(struct server *s)
@@ -308,22 +285,6 @@ keys_of_a(struct server *s)
 	return server_int(s, "CLUSTER COUNTKEYSINSLOT %u", slot_of("{a}", 3));
 }
 
-/* -- channels of slots ------------------------------------------------------------------------ */
-
-/* How many connections have subscribed to the channel of this tag's slot. */
-static int64_t
-listen_to(struct server *s, const char *tag)
-{
-	return server_int(s, "EVAL %s 0 rqd:slot:{%s}",
-	    "return redis.call('PUBSUB', 'SHARDNUMSUB', ARGV[1])[2]", tag);
-}
-
-static int64_t
-channels_of(struct server *s)
-{
-	return server_int(s, "EVAL %s 0", "return #redis.call('PUBSUB', 'SHARDCHANNELS')");
-}
-
 /* A figure of a command, from INFO commandstats; 0 if it was never called. */
 static long
 figure_of(struct server *s, const char *command, const char *figure)
@@ -336,41 +297,6 @@ figure_of(struct server *s, const char *command, const char *figure)
 	    (line = strstr(line, figure)) == NULL)
 		return 0;
 	return strtol(line + strlen(figure) + 1, NULL, 10);
-}
-
-static long
-refused_ssubscribes(struct server *s)
-{
-	return figure_of(s, "ssubscribe", "rejected_calls");
-}
-
-static long
-tables(void)
-{
-	return figure_of(&low, "cluster|slots", "calls") +
-	    figure_of(&high, "cluster|slots", "calls");
-}
-
-static void
-turn_for(usec_t time)
-{
-	for (usec_t end = clock_mono() + time; clock_mono() < end;)
-		loop_turn(loop, 20 * MSEC);
-}
-
-/*
- * Turns the loop until no slot table was asked for in 1.5 s: a question may wait for a
- * second.
- */
-static void
-calm_down(void)
-{
-	long before;
-
-	do {
-		before = tables();
-		turn_for(1500 * MSEC);
-	} while (tables() != before);
 }
 
 static void
@@ -467,8 +393,8 @@ CLUSTER_TEST(test_retired)
 }
 
 /*
- * A slot moves while nothing is sent to it: its old master ends the subscription to its
- * channel, and the queue goes to the new master.  Keys in other slots are still watched.
+ * A slot moves while nothing is sent to it: rqd learns from the next slot table that the queue
+ * has another master.  Keys in other slots are still watched.
  */
 CLUSTER_TEST(test_slot_leaves)
 {
@@ -478,198 +404,24 @@ CLUSTER_TEST(test_slot_leaves)
 	struct watch_key key = { .key = "{foo}", .len = 5, .changed = key_changed,
 	    .arg = &changed };
 
-	WAIT(a.is_up && b.is_up);
+	WAIT(a.is_up && b.is_up && watch_is_on(a.env->watch));
 	watch = a.env->watch;
-	WAIT(listen_to(&high, "a") == 1 && listen_to(&low, "b") == 1 && watch_is_on(watch));
 	assert_true(slot_of(key.key, key.len) >= HALF);
 	watch_add(watch, &key);
 	words_key(&w, key.key, key.len);
-	watch_request(watch, &b.request, script_find("look"), &w);
+	watch_request(watch, &b.request, script_find("arm"), &w);
 	WAIT(b.replies == 1);
 	for (unsigned i = 0; i < 4; i++) {
 		move_a_to(i % 2 == 0 ? &low : &high);
-		WAIT(a.is_up && (a.env->conn == b.env->conn) == (i % 2 == 0));
-		WAIT(listen_to(i % 2 == 0 ? &low : &high, "a") == 1);
+		nodes_probe(nodes);
+		WAIT(a.downs == i + 1 && a.is_up &&
+		    (a.env->conn == b.env->conn) == (i % 2 == 0));
 	}
 	assert_int_equal(redirections, 0);
-	assert_int_equal(a.downs, 4);
-	/* The nodes ignore messages on the channel of a slot, and go on watching keys. */
-	server_do(&high, "SPUBLISH rqd:slot:{a} hello");
 	server_do(&high, "SET {foo} x");
 	WAIT(changed == 1);
 	assert_true(watch_is_on(watch));
-	assert_int_equal(refusals, 0);
 	watch_remove(watch, &key);
-}
-
-/* The connection that subscribes to slots is cut: a new one subscribes again. */
-CLUSTER_TEST(test_slot_reconnect)
-{
-	unsigned slot = slot_of("{a}", 3);
-
-	WAIT(a.is_up && b.is_up);
-	WAIT(listen_to(&high, "a") == 1);
-	server_int(&high, "CLIENT KILL TYPE pubsub");
-	WAIT(figure_of(&high, "ssubscribe", "calls") == 2 && listen_to(&high, "a") == 1);
-	calm_down();
-
-	/*
-	 * Redis answers CLUSTERDOWN: rqd subscribes again with the next probe, not
-	 * before.
-	 */
-	server_int(&high, "CLIENT KILL TYPE pubsub");
-	server_do(&high, "CLUSTER DELSLOTS %u", slot);
-	WAIT(refused_ssubscribes(&high) == 1);
-	turn_for(300 * MSEC);
-	assert_int_equal(refused_ssubscribes(&high), 1);
-	server_do(&high, "CLUSTER ADDSLOTS %u", slot);
-	nodes_probe(nodes);
-	WAIT(a.is_up && listen_to(&high, "a") == 1);
-	assert_int_equal(refusals, 0);
-
-	/* Redis answers MOVED, because the slot has left before the new connection. */
-	server_int(&high, "CLIENT KILL TYPE pubsub");
-	move_a();
-	WAIT(a.is_up && a.env->conn == b.env->conn);
-	assert_int_equal(refused_ssubscribes(&high), 2);
-	assert_int_equal(redirections, 0);
-}
-
-/*
- * A route leaves: rqd unsubscribes, and does not take this for a slot that moves.  A route
- * that joins again at once is subscribed again.
- */
-CLUSTER_TEST(test_slot_unwanted)
-{
-	struct part c;
-	long before;
-
-	WAIT(a.is_up && b.is_up);
-	part_begin(&c, "{c}");
-	WAIT(listen_to(&low, "c") == 1 && listen_to(&high, "a") == 1);
-	calm_down();
-	before = tables();
-	route_leave(&c.user);
-	WAIT(listen_to(&low, "c") == 0);
-	turn_for(1200 * MSEC);
-	assert_int_equal(tables(), before);
-	route_leave(&a.user);
-	part_begin(&a, "{a}");
-	WAIT(figure_of(&high, "sunsubscribe", "calls") == 1 && listen_to(&high, "a") == 1);
-	move_a();
-	WAIT(a.is_up && a.env->conn == b.env->conn);
-	assert_int_equal(redirections, 0);
-}
-
-/*
- * The ACL forbids the channels of slots: rqd does not try again on this connection, and
- * all else goes on.
- */
-CLUSTER_TEST(test_slot_denied)
-{
-	WAIT(a.is_up && b.is_up);
-	WAIT(listen_to(&high, "a") == 1);
-	server_do(&high, "ACL SETUSER default resetchannels &__redis__:invalidate");
-	WAIT(refusals == 1 && watch_is_on(a.env->watch));
-	assert_true(refused_denied);
-	assert_int_equal(refused_ssubscribes(&high), 1);
-	for (unsigned i = 0; i < 3; i++) {
-		nodes_probe(nodes);
-		turn_for(20 * MSEC);
-	}
-	assert_int_equal(refused_ssubscribes(&high), 1);
-	part_push(&a, "{a}");
-	assert_int_equal(a.replies, 1);
-	/* rqd learns from the next slot table that the slot has moved. */
-	move_a();
-	turn_for(SEC + 100 * MSEC);
-	nodes_probe(nodes);
-	WAIT(a.is_up && a.env->conn == b.env->conn);
-	assert_int_equal(redirections, 0);
-	/* An operator permits the channels: the next connection subscribes. */
-	server_do(&high, "ACL SETUSER default allchannels");
-	move_a_to(&high);
-	WAIT(a.is_up && a.env->conn != b.env->conn);
-	server_int(&high, "CLIENT KILL TYPE pubsub");
-	WAIT(listen_to(&high, "a") == 1);
-	assert_int_equal(refusals, 1);
-}
-
-/*
- * Redis before 7.0 has no SSUBSCRIBE: rqd learns from the next slot table that a slot has
- * moved.
- */
-TEST_WITH(test_slot_unknown, setup_old, teardown)
-{
-	const struct watch *watch;
-
-	WAIT(a.is_up && b.is_up);
-	watch = a.env->watch;
-	WAIT(refusals == 1 && watch_is_on(watch));
-	assert_false(refused_denied);
-	move_a();
-	turn_for(SEC + 100 * MSEC);
-	nodes_probe(nodes);
-	WAIT(a.is_up && a.env->conn == b.env->conn);
-	assert_int_equal(refusals, 1);
-	assert_true(watch_is_on(watch));
-}
-
-#define MANY	2000
-
-static char many_keys[MANY][16];
-
-/* The number of slots of these keys, of "{a}" and of "{b}". */
-static unsigned
-many_slots(void)
-{
-	bool seen[SLOTS] = { false };
-	unsigned n = 2;
-
-	seen[slot_of("{a}", 3)] = seen[slot_of("{b}", 3)] = true;
-	for (unsigned i = 0; i < MANY; i++) {
-		unsigned slot = slot_of(many_keys[i], strlen(many_keys[i]));
-
-		n += !seen[slot];
-		seen[slot] = true;
-	}
-	return n;
-}
-
-/*
- * rqd subscribes to the channels of many slots, also with a new connection, and notices
- * that all of them move.
- */
-CLUSTER_TEST(test_slots_many)
-{
-	struct part *p = xcalloc(MANY, sizeof(*p));
-	char *id = id_of(&low);
-	int64_t high_channels;
-	unsigned slots;
-
-	WAIT(a.is_up && b.is_up);
-	for (unsigned i = 0; i < MANY; i++) {
-		snprintf(many_keys[i], sizeof(many_keys[i]), "{m%u}", i);
-		part_begin(&p[i], many_keys[i]);
-	}
-	slots = many_slots();
-	WAIT(channels_of(&low) + channels_of(&high) == slots);
-	high_channels = channels_of(&high);
-	server_int(&high, "CLIENT KILL TYPE pubsub");
-	WAIT(figure_of(&high, "ssubscribe", "calls") == 2 * high_channels);
-	assert_int_equal(channels_of(&high), high_channels);
-	server_do(&low, "CLUSTER BUMPEPOCH");
-	for (unsigned i = HALF; i < SLOTS; i++) {
-		server_do(&low, "CLUSTER SETSLOT %u NODE %s", i, id);
-		server_do(&high, "CLUSTER SETSLOT %u NODE %s", i, id);
-	}
-	WAIT(channels_of(&low) == slots);
-	assert_int_equal(redirections, 0);
-	for (unsigned i = 0; i < MANY; i++)
-		route_leave(&p[i].user);
-	WAIT(channels_of(&low) == 2);
-	free(p);
-	free(id);
 }
 
 /*
@@ -720,8 +472,8 @@ CLUSTER_TEST(test_ask)
 	server_do(&low, "SCRIPT FLUSH");
 	words_key(&w, "{a}lock", 7);
 	words_add(&w, "token");
-	words_add(&w, "who");
 	words_add(&w, "10000");
+	words_add(&w, "who");
 	watch_request(a.env->watch, &a.request, script_find("lock"), &w);
 	WAIT(answers(&a) == 4);
 	assert_int_equal(keys_of_a(&low), 2);
@@ -825,8 +577,7 @@ CLUSTER_TEST(test_down)
 CLUSTER_TEST(test_no_cluster)
 {
 	static const struct nodes_events events = {
-		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table,
-		on_slots_refused
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
 	};
 	struct server other;
 	char *servers[] = { NULL, NULL };

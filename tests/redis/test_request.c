@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "redis/bulk.h"
 #include "redis/request.h"
 #include "redis/script.h"
 #include "redis/watch.h"
@@ -190,39 +189,6 @@ FIXTURE_TEST(test_conn_freed)
 	cancel(f);
 }
 
-/*
- * A request over the bulk connection can be cancelled while the connection is made, and
- * when it is up.
- */
-FIXTURE_TEST(test_bulk)
-{
-	struct fixture *f = *state;
-	struct bulk *b = bulk_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test");
-	struct request gone, kept;
-	struct call call = { .h = &f->h };
-	struct words w = { .n = 0 };
-
-	harness_connect(&f->h);
-	request_init(&gone, answered, f);
-	request_init(&kept, call_answered, &call);
-	words_key(&w, "key", 3);
-	words_add(&w, "2");
-	bulk_request(b, &gone, script_find("add"), &w);
-	words_key(&w, "key", 3);
-	words_add(&w, "3");
-	bulk_request(b, &kept, script_find("add"), &w);
-	request_cancel(&gone);
-	WAIT(&f->h, call.answers == 1);
-	assert_int_equal(call.number, 5);
-	assert_int_equal(f->call.answers, 0);
-	words_key(&w, "key", 3);
-	words_add(&w, "4");
-	bulk_request(b, &gone, script_find("add"), &w);
-	request_cancel(&gone);
-	bulk_free(b);
-	assert_string_equal(server_do(&f->s, "GET key"), "5");
-}
-
 static void
 watch_mode(bool on, const char *why UNUSED, void *arg)
 {
@@ -242,7 +208,6 @@ FIXTURE_TEST(test_watched)
 	struct words w = { .n = 0 };
 
 	harness_connect(&f->h);
-	watch_start(watch);
 	watch_conn_up(watch);
 	WAIT(&f->h, on);
 	words_key(&w, "key", 3);

@@ -149,21 +149,6 @@ QUEUE_TEST(test_lost_pop)
 	assert_int_equal(keys(), 0);
 }
 
-/* Redis loses all data while an id runs, and then the id fails: the queue rescues it. */
-QUEUE_TEST(test_flushed)
-{
-	box_start(&box, 1);
-	enqueue("1", -1);
-	WAIT(&box, box.n == 1);
-	server_do(&server, "FLUSHALL");
-	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
-	WAIT(&box, box.n == 1);
-	assert_string_equal(box.msgs[0]->tag, "1");
-	assert_int_equal(box.msgs[0]->attempts, 1);
-	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
-	assert_int_equal(keys(), 0);
-}
-
 /* -- limits --------------------------------------------------------------------- */
 
 /* A daemon that waits for a place sends nothing, and fetches as soon as a place is free. */

@@ -127,7 +127,6 @@ static void
 start(struct fixture *f)
 {
 	conn_start(f->h.conn);
-	watch_start(f->w);
 	WAIT(&f->h, f->ons == 1);
 	loop_turn(f->h.loop, 0);
 }
@@ -329,7 +328,6 @@ FIXTURE_TEST(test_denied)
 	add(f, 0, "a");
 	server_do(&f->s, "ACL SETUSER default -client|tracking");
 	conn_start(f->h.conn);
-	watch_start(f->w);
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "NOPERM"));
 	assert_false(watch_is_on(f->w));
@@ -357,7 +355,6 @@ FIXTURE_TEST(test_channel_denied)
 
 	server_do(&f->s, "ACL SETUSER default resetchannels");
 	conn_start(f->h.conn);
-	watch_start(f->w);
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "NOPERM"));
 	arm(f, "a");
@@ -571,7 +568,6 @@ FIXTURE_TEST(test_free_early)
 
 	add(f, 0, "a");
 	conn_start(f->h.conn);
-	watch_start(f->w);
 	WAIT(&f->h, f->h.ups == 1);
 	f->h.on_up = f->h.on_down = NULL;
 	watch_free(f->w);

@@ -18,9 +18,16 @@
 
 #include "loop/timer.h"
 
-struct fake_handler {
-	struct handler		 base;
-	TAILQ_HEAD(, fake_run)	 runs;
+struct handler {
+	struct fake			*fake;
+	const struct handler_events	*events;
+	void				*arg;
+	struct config			*config;	/* reference held */
+	const struct queue_config	*cfg;
+	TAILQ_HEAD(, fake_run)		 runs;
+	void				(*closed)(void *);	/* NULL: not closing */
+	void				*closed_arg;
+	struct defer			 closing;
 };
 
 struct fake_run {
@@ -39,18 +46,6 @@ struct fake_run {
 	struct defer		 defer;
 };
 
-static struct fake_handler *
-handler_of(struct run *r)
-{
-	return (struct fake_handler *)(void *)r->handler;
-}
-
-static struct fake *
-fake_of(const struct fake_handler *h)
-{
-	return h->base.env->ops_arg;
-}
-
 static struct fake_run *
 run_of(struct run *r)
 {
@@ -60,33 +55,49 @@ run_of(struct run *r)
 /* -- the end ------------------------------------------------------------------------ */
 
 static void
+tell_closed(void *arg)
+{
+	struct handler *h = arg;
+	void (*fn)(void *) = h->closed;
+
+	h->closed = NULL;
+	fn(h->closed_arg);
+}
+
+static void
+tell_closed_later(struct handler *h)
+{
+	if (h->closed != NULL && TAILQ_EMPTY(&h->runs))
+		loop_defer(h->fake->env.loop, &h->closing, tell_closed, h);
+}
+
+static void
 run_free(struct fake_run *r)
 {
-	struct fake_handler *h = handler_of(&r->base);
+	struct handler *h = r->base.handler;
 
 	TAILQ_REMOVE(&h->runs, r, entry);
-	fake_of(h)->running--;
+	h->fake->running--;
 	timer_stop(&r->timer);
 	timer_stop(&r->ok);
-	loop_defer_cancel(h->base.env->loop, &r->defer);
+	loop_defer_cancel(h->fake->env.loop, &r->defer);
 	result_done(&r->result);
 	free(r->batch);
 	free(r->scripts);
 	free(r);
-	if (TAILQ_EMPTY(&h->runs))
-		handler_closed(&h->base);
+	tell_closed_later(h);
 }
 
 static void
 print(struct fake_run *r)
 {
-	struct fake_handler *h = handler_of(&r->base);
+	struct handler *h = r->base.handler;
 	const char *p = r->script.error_tail;
-	struct log_ctx ctx = { .queue = h->base.cfg->name, .id = r->msg->id,
+	struct log_ctx ctx = { .queue = h->cfg->name, .id = r->msg->id,
 	    .attempt = r->msg->attempts + 1, .pid = r->result.pid };
 
-	if (p != NULL && h->base.events->output != NULL)
-		h->base.events->output(&ctx, 2, p, strlen(p), false, h->base.arg);
+	if (p != NULL && h->events->output != NULL)
+		h->events->output(&ctx, 2, p, strlen(p), false, h->arg);
 }
 
 static bool
@@ -171,7 +182,7 @@ finish(struct fake_run *r)
 {
 	r->over = true;
 	timer_stop(&r->timer);
-	loop_defer(handler_of(&r->base)->base.env->loop, &r->defer, tell_done, r);
+	loop_defer(r->base.handler->fake->env.loop, &r->defer, tell_done, r);
 }
 
 /* Ends the run as its script says. */
@@ -204,7 +215,7 @@ end_by_signal(struct fake_run *r, int signo)
 static void
 begin_stop(struct fake_run *r, enum stop reason)
 {
-	usec_t grace = handler_of(&r->base)->base.cfg->kill_grace;
+	usec_t grace = r->base.handler->cfg->kill_grace;
 
 	r->result.stop = reason;
 	if (!r->over)
@@ -216,14 +227,14 @@ static void
 time_is_up(void *arg)
 {
 	struct fake_run *r = arg;
-	struct fake_handler *h = handler_of(&r->base);
+	struct handler *h = r->base.handler;
 
 	if (r->result.stop == STOP_NONE) {
 		if (clock_mono() - r->started >= r->script.after)
 			end_by_itself(r);
 		else
 			begin_stop(r, STOP_TIME_LIMIT);
-	} else if (r->script.term_after >= h->base.cfg->kill_grace) {
+	} else if (r->script.term_after >= h->cfg->kill_grace) {
 		end_by_signal(r, SIGKILL);
 	} else if (r->script.traps_term) {
 		r->result.end = END_EXIT;
@@ -239,8 +250,8 @@ time_is_up(void *arg)
 static void
 begin(struct fake_run *r)
 {
-	struct fake_handler *h = handler_of(&r->base);
-	usec_t limit = h->base.cfg->time_limit;
+	struct handler *h = r->base.handler;
+	usec_t limit = h->cfg->time_limit;
 
 	if (r->script.end == END_NOT_STARTED) {
 		r->result.end = END_NOT_STARTED;
@@ -249,7 +260,7 @@ begin(struct fake_run *r)
 		finish(r);
 		return;
 	}
-	r->result.pid = (pid_t)fake_of(h)->started;
+	r->result.pid = (pid_t)h->fake->started;
 	if (limit > 0 && limit < r->script.after)
 		timer_set(&r->timer, limit);
 	else if (r->script.after != USEC_MAX)
@@ -263,16 +274,15 @@ ask_script(const struct fake *f, struct message *msg)
 }
 
 static struct fake_run *
-run_new(struct handler *handler, struct message *msg)
+run_new(struct handler *h, struct message *msg)
 {
-	struct fake_handler *h = (struct fake_handler *)(void *)handler;
 	struct fake_run *r = xcalloc(1, sizeof(*r));
 
-	r->base.handler = handler;
+	r->base.handler = h;
 	r->msg = msg;
 	r->started = clock_mono();
-	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
-	timer_init(&r->ok, h->base.env->loop, tell_ok, r);
+	timer_init(&r->timer, h->fake->env.loop, time_is_up, r);
+	timer_init(&r->ok, h->fake->env.loop, tell_ok, r);
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
 	return r;
 }
@@ -280,7 +290,7 @@ run_new(struct handler *handler, struct message *msg)
 static struct run *
 run_start(struct fake_run *r)
 {
-	struct fake *f = fake_of(handler_of(&r->base));
+	struct fake *f = r->base.handler->fake;
 
 	f->started++;
 	f->running++;
@@ -290,20 +300,20 @@ run_start(struct fake_run *r)
 	return &r->base;
 }
 
-static struct run *
-fake_start(struct handler *handler, struct message *msg)
+struct run *
+handler_start(struct handler *handler, struct message *msg)
 {
 	struct fake_run *r = run_new(handler, msg);
 
-	r->script = ask_script(fake_of(handler_of(&r->base)), msg);
+	r->script = ask_script(r->base.handler->fake, msg);
 	return run_start(r);
 }
 
-static struct run *
-fake_start_batch(struct handler *handler, struct message *const *msgs, unsigned n)
+struct run *
+handler_start_batch(struct handler *handler, struct message *const *msgs, unsigned n)
 {
 	struct fake_run *r = run_new(handler, msgs[0]);
-	struct fake *f = fake_of(handler_of(&r->base));
+	struct fake *f = r->base.handler->fake;
 	usec_t longest = 0;
 	unsigned i;
 
@@ -325,8 +335,8 @@ fake_start_batch(struct handler *handler, struct message *const *msgs, unsigned 
 	return run_start(r);
 }
 
-static void
-fake_stop(struct run *run, enum stop reason)
+void
+handler_stop(struct run *run, enum stop reason)
 {
 	struct fake_run *r = run_of(run);
 
@@ -334,8 +344,8 @@ fake_stop(struct run *run, enum stop reason)
 		begin_stop(r, reason);
 }
 
-static void
-fake_kill(struct run *run)
+void
+handler_kill(struct run *run)
 {
 	struct fake_run *r = run_of(run);
 
@@ -343,36 +353,37 @@ fake_kill(struct run *run)
 		end_by_signal(r, SIGKILL);
 }
 
-static void
-fake_open(struct handler *handler)
+struct handler *
+handler_open(const struct handler_env *env, struct config *config,
+    const struct queue_config *cfg, const struct handler_events *events, void *arg)
 {
-	TAILQ_INIT(&((struct fake_handler *)(void *)handler)->runs);
+	struct handler *h = NEW(struct handler, .events = events, .arg = arg, .cfg = cfg,
+	    .config = config_ref(config));
+
+	h->fake = CONTAINER_OF((uintptr_t)env, struct fake, env);
+	TAILQ_INIT(&h->runs);
+	return h;
 }
 
-static void
-fake_close(struct handler *handler)
+void
+handler_close(struct handler *h, void (*done)(void *), void *arg)
 {
-	if (TAILQ_EMPTY(&((struct fake_handler *)(void *)handler)->runs))
-		handler_closed(handler);
+	h->closed = done;
+	h->closed_arg = arg;
+	tell_closed_later(h);
 }
 
-static void
-fake_free(struct handler *handler)
+void
+handler_free(struct handler *h)
 {
-	struct fake_handler *h = (struct fake_handler *)(void *)handler;
 	struct fake_run *r, *next;
 
+	if (h == NULL)
+		return;
+	h->closed = NULL;
 	TAILQ_FOREACH_SAFE(r, &h->runs, entry, next)
 		run_free(r);
+	loop_defer_cancel(h->fake->env.loop, &h->closing);
+	config_unref(h->config);
+	free(h);
 }
-
-const struct handler_ops handler_fake = {
-	.size = sizeof(struct fake_handler),
-	.open = fake_open,
-	.start = fake_start,
-	.start_batch = fake_start_batch,
-	.stop = fake_stop,
-	.kill = fake_kill,
-	.close = fake_close,
-	.free = fake_free
-};

@@ -1,6 +1,7 @@
 /*
  * A handler without processes, for simulation: a test says how each message ends, and
- * after how long.  It works on any loop, simulated or real.
+ * after how long.  It works on any loop, simulated or real.  A program that has it has it
+ * instead of src/handler/handler.c.
  *
  *	static struct fake_end
  *	fail_twice(struct message *msg, void *arg)
@@ -9,8 +10,8 @@
  *		    .status = msg->attempts < 2 };
  *	}
  *
- *	struct fake fake = { .script = fail_twice };
- *	struct handler_env env = { .loop = loop, .ops = &handler_fake, .ops_arg = &fake };
+ *	struct fake fake = { .script = fail_twice, .env = { .loop = loop } };
+ *	struct handler *handler = handler_open(&fake.env, ...);
  */
 #pragma once
 
@@ -42,11 +43,10 @@ struct fake_end {
 struct fake {
 	struct fake_end	(*script)(struct message *, void *arg);	/* NULL: all succeed */
 	void		 *arg;
+	struct handler_env env;
 	/* Counters: */
 	unsigned	  started;
 	unsigned	  running;
 	unsigned	  peak;		/* most at once */
 	unsigned	  largest;	/* batch */
 };
-
-extern const struct handler_ops handler_fake;

@@ -242,12 +242,6 @@ mem_turn_of(struct mem *q, bool failed)
 /* -- the queue -------------------------------------------------------------- */
 
 static void
-mem_free_payload(char *payload)
-{
-	free(payload);
-}
-
-static void
 mem_deliver(struct mem *q, struct mem_entry *e)
 {
 	struct message *m = message_new(q->config, q->cfg);
@@ -265,10 +259,8 @@ mem_deliver(struct mem *q, struct mem_entry *e)
 	m->token = xasprintf("mem.%u", e->deliveries);
 	m->len = e->len;
 	m->too_large = e->len > q->cfg->message_max;
-	if (!m->too_large) {
+	if (!m->too_large)
 		m->payload = xmemdup(e->payload, e->len + 1);
-		m->free_payload = mem_free_payload;
-	}
 	m->attempts = e->attempts;
 	m->crashes = e->crashes;
 	m->delivered = clock_mono();

@@ -69,17 +69,17 @@ is $? 0 'the service starts with that file'
 # -- what /proc says ----------------------------------------------------------------
 pid=$(prop MainPID)
 status() { inside "/proc/$1/status" | sed -n "s/^$2:[ 	]*//p" | tr '\t' ' '; }
-launcher=$(m pgrep -P "$pid" -x rqd-launcher)
-is "$(m ps -o user= -p "$pid") $(m ps -o user= -p "$launcher")" '_rqd root' 'the main process is _rqd, the launcher root'
+spawner=$(m pgrep -P "$pid" -x rqd-spawner)
+is "$(m ps -o user= -p "$pid") $(m ps -o user= -p "$spawner")" '_rqd root' 'the main process is _rqd, the spawner root'
 is "$(status "$pid" CapEff) $(status "$pid" CapPrm)" '0000000000000000 0000000000000000' 'the main process has no capability'
 is "$(status "$pid" NoNewPrivs) $(status "$pid" Seccomp)" '1 2' 'the main process has no_new_privs and a seccomp filter'
-ok "[ \$((0x$(status "$launcher" CapEff) & ~0x18000e4)) -eq 0 ]" 'the launcher has only the capabilities that it needs'
+ok "[ \$((0x$(status "$spawner" CapEff) & ~0x18000e4)) -eq 0 ]" 'the spawner uses only the capabilities that it needs'
 is "$(prop NoNewPrivileges) $(prop ProtectSystem) $(prop PrivateTmp)" 'no no no' 'the unit does not restrict handlers'
 # The memory of a process in kB; a page that two processes share counts half for each.
 small() { inside "/proc/$1/smaps_rollup" | sed -n 's/^Pss: *\([0-9]*\) kB$/\1/p'; }
-both=$(($(small "$pid") + $(small "$launcher")))
-note "main process and launcher: $both kB"
-ok '[ $both -gt 1000 ] && [ $both -le 8192 ]' 'main process and launcher need at most 8 MiB'
+both=$(($(small "$pid") + $(small "$spawner")))
+note "main process and spawner: $both kB"
+ok '[ $both -gt 1000 ] && [ $both -le 8192 ]' 'main process and spawner need at most 8 MiB'
 
 # -- handlers -------------------------------------------------------------------------
 mr lpush who x >/dev/null
@@ -128,15 +128,15 @@ m sh -c "umask 077; echo x | $bin/rqctl -c $etc/rqd.conf try who" >"$T/try.out" 
 is $? 0 'rqctl try succeeds for root' || note "$(cat "$T/try.out")"
 is "$(inside /srv/alice/who | tr '\n' ' ')" 'alice 0022 ' 'rqctl try uses the user and umask that the service would use'
 
-# -- one process without privileges: rqd@ ---------------------------------------------------
+# -- both processes without privileges: rqd@ ---------------------------------------------------
 m sh -c "printf 'queue \"a\" { command = {\"/bin/true\"} }\n' >$etc/rqd-alice.conf"
 m systemctl start rqd@alice
 is $? 0 'rqd@alice starts'
 # A process just forked is named rqd until it sets its own name, so this waits.
-wait_ok 30 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-launcher | wc -l)" = "1 0" ]' 'rqd@alice has no launcher'
+wait_ok 30 '[ "$(m pgrep -u alice -x rqd | wc -l) $(m pgrep -u alice -x rqd-spawner | wc -l)" = "1 1" ]' 'rqd@alice is two processes of alice'
 m systemctl stop rqd@alice
 
 # -- kill -9 --------------------------------------------------------------------------------
-m kill -KILL "$launcher"
+m kill -KILL "$spawner"
 wait_ok 30 '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' \
-    'systemd starts the service again when its launcher was killed'
+    'systemd starts the service again when its spawner was killed'

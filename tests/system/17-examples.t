@@ -159,7 +159,7 @@ else
 fi
 mr lpush ledger-sh 'bob 1' >/dev/null
 ok 'acked ledger-sh' 'after a rotation records go to the new file'
-# Only root may write to /var/log: the launcher opens the log, also after a rotation.
+# Only root may write to /var/log: the spawner opens the log, also after a rotation.
 m sed -i "s|target = .*|target = \"/var/log/rqd.log\" }|" "$etc/rqd.conf"
 m systemctl reload rqd
 LOG=/var/log/rqd.log

@@ -20,7 +20,6 @@ struct world {
 	struct config		*config;
 	struct queue_config	*cfg;
 	struct queue_env	 queue_env;
-	struct handler_env	 handler_env;
 	struct consumer_env	 env;
 	struct consumer		*consumer;
 	struct fake		 fake;
@@ -83,10 +82,9 @@ world_begin(struct world *w, struct fake_end (*script)(struct message *, void *)
 	w->fake.script = script;
 	w->fake.arg = w;
 	w->queue_env = (struct queue_env){ .loop = w->loop, .instance = "sim", .host = "sim" };
-	w->handler_env = (struct handler_env){ .loop = w->loop,
-	    .ops = &handler_fake, .ops_arg = &w->fake };
+	w->fake.env.loop = w->loop;
 	w->env = (struct consumer_env){ .loop = w->loop, .dispatcher = w->dispatcher,
-	    .queue = &w->queue_env, .handler = &w->handler_env, .closed = closed, .arg = w };
+	    .queue = &w->queue_env, .handler = &w->fake.env, .closed = closed, .arg = w };
 }
 
 static inline void
@@ -95,7 +93,7 @@ world_start(struct world *w)
 	static const struct conn_server server = { .first = true, .changed = true };
 
 	w->consumer = consumer_new(&w->env, w->config, w->cfg, &queue_mem);
-	consumer_conn_up(w->consumer, &server);
+	consumer_conn_up(&server, w->consumer);
 }
 
 static inline void

@@ -1,12 +1,10 @@
 /*
- * Addresses: their syntax, and names resolved in a child process.
+ * Addresses: their syntax.
  */
 #include "unit.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "loop/child.h"
 #include "redis/addr.h"
 
 TEST(test_good)
@@ -110,109 +108,4 @@ TEST(test_numeric)
 		assert_false(addr_is_numeric(&a));
 		addr_done(&a);
 	}
-}
-
-/* -- resolving ---------------------------------------------------------------- */
-
-struct answer {
-	struct loop	*loop;
-	unsigned	 calls;
-	unsigned	 n;
-	char		 first[INET6_ADDRSTRLEN];
-	char		 cause[128];
-};
-
-static void
-answered(char (*found)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *arg)
-{
-	struct answer *a = arg;
-
-	a->calls++;
-	a->n = n;
-	if (n > 0)
-		snprintf(a->first, sizeof(a->first), "%s", found[0]);
-	snprintf(a->cause, sizeof(a->cause), "%s", cause == NULL ? "" : cause);
-}
-
-static void
-resolve(struct answer *a, const char *host)
-{
-	usec_t end = clock_mono() + 60 * SEC;
-
-	*a = (struct answer){ .loop = a->loop };
-	assert_non_null(addr_resolve(a->loop, host, answered, a));
-	assert_int_equal(a->calls, 0);
-	while (a->calls == 0 && clock_mono() < end)
-		loop_turn(a->loop, 50 * MSEC);
-	assert_int_equal(a->calls, 1);
-}
-
-static int
-setup(void **state)
-{
-	struct answer *a = calloc(1, sizeof(*a));
-
-	a->loop = loop_new();
-	child_init(a->loop);
-	*state = a;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct answer *a = *state;
-
-	loop_free(a->loop);
-	free(a);
-	return 0;
-}
-
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
-
-FIXTURE_TEST(test_localhost)
-{
-	struct answer *a = *state;
-
-	resolve(a, "localhost");
-	assert_true(a->n >= 1);
-	assert_string_equal(a->cause, "");
-	assert_true(strcmp(a->first, "127.0.0.1") == 0 || strcmp(a->first, "::1") == 0);
-	resolve(a, "127.1");
-	assert_int_equal(a->n, 1);
-	assert_string_equal(a->first, "127.0.0.1");
-}
-
-FIXTURE_TEST(test_unknown)
-{
-	struct answer *a = *state;
-
-	resolve(a, "no..such.host");
-	assert_int_equal(a->n, 0);
-	assert_string_not_equal(a->cause, "");
-}
-
-/* A cancelled resolve leaves no callback, no zombie and no open descriptor. */
-FIXTURE_TEST(test_cancel)
-{
-	struct answer *a = *state;
-	int before = dup(0), after;
-
-	close(before);
-	for (int i = 0; i < 20; i++) {
-		struct addr_resolve *r = addr_resolve(a->loop, "localhost", answered, a);
-
-		if (i % 2 == 1)
-			loop_turn(a->loop, 5 * MSEC);
-		if (a->calls == 0)
-			addr_resolve_cancel(r);
-		a->calls = 0;
-	}
-	addr_resolve_cancel(NULL);
-	for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) != -1; i++)
-		loop_turn(a->loop, 10 * MSEC);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	after = dup(0);
-	close(after);
-	assert_int_equal(before, after);
 }

@@ -137,7 +137,7 @@ add_section(struct buf *b, enum section section)
 {
 	const struct option *o;
 
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	for (o = option_table; o->name != NULL; o++) {
 		bool must = strcmp(o->name, "command") == 0;
 
 		if (o->section != section || !is_free(o) || (!must && unit_below(2) == 0))
@@ -341,13 +341,13 @@ TEST(test_table)
 	const struct option *o, *p;
 	size_t n = 0;
 
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	for (o = option_table; o->name != NULL; o++) {
 		assert_int_equal(option_index(o), n++);
 		assert_ptr_equal(option_find(o->section, o->name), o);
 		assert_true(strlen(o->help) > 3);
 		assert_non_null(o->def);
 		assert_int_equal(o->type == OPTION_CHOICE, o->choices != NULL);
-		for (p = option_next(o); p != NULL; p = option_next(p))
+		for (p = o + 1; p->name != NULL; p++)
 			assert_true(p->section != o->section || p->offset != o->offset);
 	}
 	assert_true(n > 50 && n <= OPTIONS_MAX);
@@ -405,7 +405,7 @@ TEST(test_shipped)
 	assert_string_equal(c->hash, d->hash);
 	config_unref(c);
 	config_unref(d);
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	for (o = option_table; o->name != NULL; o++) {
 		char *line = xasprintf("%s = ", o->name);
 
 		if (o->modes == 0 && strstr(full, line) == NULL)

@@ -277,55 +277,8 @@ FIXTURE_TEST(test_keep_alive)
 		say(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
 		assert_non_null(strstr(hear_from(fd, &closed), "hello"));
 		assert_false(closed);
-		pass(HTTP_IDLE - SEC);
-		assert_false(is_closed(fd));
 	}
-	pass(2 * SEC);
-	assert_true(is_closed(fd));
-	close(fd);
-}
-
-/* A client that sends a byte now and then does not move the deadline. */
-FIXTURE_TEST(test_slow)
-{
-	int fd;
-	usec_t t;
-
-	http_listen(rig.http, "127.0.0.1:0");
-	fd = connect_to(rig.address);
-	settle();
-	say(fd, "GET / HTTP/1.1\r\n");
-	for (t = 0; t < HTTP_PATIENCE - 2 * SEC; t += SEC) {
-		say(fd, "X");
-		pass(SEC);
-		assert_false(is_closed(fd));
-	}
-	pass(3 * SEC);
-	assert_true(is_closed(fd));
-	close(fd);
-}
-
-/*
- * A client that reads the answer too slowly is closed.  This uses a unix socket, because
- * over TCP the bytes that the kernel has buffered would take a minute to read.
- */
-FIXTURE_TEST(test_deaf)
-{
-	char path[80], some[16];
-	int fd, i;
-
-	snprintf(path, sizeof(path), "unix:%s/http.sock", rig.dir);
-	http_listen(rig.http, path);
-	fd = connect_to(path);
-	say(fd, "GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
-	for (i = 0; i < 8; i++) {
-		assert_true(recv(fd, some, sizeof(some), 0) > 0);
-		pass(SEC);
-	}
-	pass(HTTP_PATIENCE);
-	for (i = 0; i < 100 && !is_closed(fd); i++)
-		settle();
-	assert_true(is_closed(fd));
+	assert_false(is_closed(fd));
 	close(fd);
 }
 
@@ -366,8 +319,7 @@ FIXTURE_TEST(test_headers)
 	(void)!write(fd, request, strlen(request));
 	settle();
 	assert_null(strstr(hear_from(fd, &closed), "hello"));
-	pass(HTTP_PATIENCE + SEC);
-	assert_true(is_closed(fd));
+	assert_true(closed);
 	close(fd);
 	free(request);
 }
@@ -502,24 +454,11 @@ FIXTURE_TEST(test_gone)
 	say(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	close(fd);
 	settle();
-	pass(HTTP_PATIENCE + SEC);
 	assert_non_null(rig.kept);
 	buf_puts(&b, "too late\n");
 	http_answer(rig.kept, 200, "text/plain", &b);
 	settle();
 	check_status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "200");
-}
-
-/* http_free() in end() frees a request that was not answered; a leak checker sees it. */
-FIXTURE_TEST(test_free_waiting)
-{
-	int fd;
-
-	http_listen(rig.http, "127.0.0.1:0");
-	fd = connect_to(rig.address);
-	say(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
-	assert_non_null(rig.kept);
-	close(fd);
 }
 
 FIXTURE_TEST(test_in_use)

@@ -28,7 +28,6 @@ TEST(test_kinds)
 {
 	int kind;
 
-	queue_check_ops();
 	for (kind = 0; kind < KINDS; kind++)
 		assert_int_equal(kind_find(kind_name((enum kind)kind)), kind);
 	assert_null(kind_names[KINDS]);

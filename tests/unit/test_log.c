@@ -17,7 +17,6 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/log_private.h"
 
 static char dir[] = "/tmp/rqd-test-log-XXXXXX";
 
@@ -149,35 +148,36 @@ FIXTURE_TEST(test_file)
 /* A limit on the file's size acts like a full disk: writes are short. */
 FIXTURE_TEST(test_short_write)
 {
+	static const char record[] = "ts=2026-11-21T03:36:12.345Z level=info event=one\n";
 	char *path = in_dir("short"), *s;
-	const char *line = "thirty bytes in every record.\n";
-	struct log_sink *sink = log_sink_open(path, NULL);
 	int status, i;
 	pid_t pid;
 
-	assert_non_null(sink);
+	assert_int_equal(log_open(path, NULL), 0);
 	pid = fork();
 	if (pid == 0) {
-		struct rlimit lim = { 100, 100 };
+		struct rlimit lim = { 170, 170 };
 
 		signal(SIGXFSZ, SIG_IGN);
 		setrlimit(RLIMIT_FSIZE, &lim);
+		log_hold(true);
 		for (i = 0; i < 20; i++)
-			log_sink_write(sink, "thirty bytes in every record.\n", 30);
-		status = sink->lost == 17 ? 0 : 1;
-		log_sink_free(sink);
+			log_event(LOG_LV_INFO, "one", NULL);
+		log_hold(false);
+		status = log_dropped() == 17 ? 0 : 1;
+		log_close();
 		free(path);
 		_exit(status);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_true(log_sink_write(sink, "room again\n", 11));
+	log_event(LOG_LV_INFO, "one", NULL);
 	s = slurp(path, NULL);
-	for (i = 0; i < 3; i++)
-		assert_memory_equal(s + 30 * i, line, 30);
-	assert_string_equal(s + 90, "room again\n");
+	assert_int_equal(strlen(s), 4 * (sizeof(record) - 1));
+	for (i = 0; i < 4; i++)
+		assert_memory_equal(s + i * ((int)sizeof(record) - 1), record, sizeof(record) - 1);
 	free(s);
-	log_sink_free(sink);
+	log_close();
 	unlink(path);
 	free(path);
 }
@@ -394,11 +394,15 @@ check_records(char *s, long records, long *reports)
 	assert_int_equal(next, records);
 }
 
-/* Floods a sink whose other end is r, then drains it piece by piece. */
+/*
+ * Floods a sink whose other end is r, then drains it piece by piece.  files: how many the log
+ * may have open when it opens the sink.
+ */
 static void
-flood(int r, int w)
+flood(int r, int w, rlim_t files)
 {
 	struct buf got = BUF_INIT;
+	struct rlimit was, few;
 	long i, reports;
 	char fill[3000];
 	int before = flags_of(w), old = stderr_to(w);
@@ -407,7 +411,11 @@ flood(int r, int w)
 	memset(fill, 'x', sizeof(fill));
 	waiting_calls = 0;
 	log_set_waiting_cb(count_waiting, NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = (struct rlimit){ files < was.rlim_cur ? files : was.rlim_cur, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(log_open("stderr", NULL), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	for (i = 0; i < 5000; i++) {
 		log_event(LOG_LV_INFO, "flood", NULL, LF_INT("i", i),
 		    LF_MEM("fill", fill, 10 + unit_below(sizeof(fill) - 10)));
@@ -421,6 +429,7 @@ flood(int r, int w)
 		read_some(r, &got);
 		log_flush();
 	}
+	read_some(r, &got);	/* the last flush may have filled it */
 	log_event(LOG_LV_INFO, "flood", NULL, LF_INT("i", 5000),
 	    LF_STR("fill", "xxxxx"));
 	read_some(r, &got);
@@ -439,7 +448,7 @@ FIXTURE_TEST(test_blocked_pipe)
 	int fd[2];
 
 	assert_int_equal(pipe(fd), 0);
-	flood(fd[0], fd[1]);
+	flood(fd[0], fd[1], RLIM_INFINITY);
 }
 
 FIXTURE_TEST(test_blocked_socket)
@@ -447,39 +456,16 @@ FIXTURE_TEST(test_blocked_socket)
 	int fd[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-	flood(fd[0], fd[1]);
+	flood(fd[0], fd[1], RLIM_INFINITY);
 }
 
-/* A blocked pipe that could not be opened again by /proc: the sink polls before it writes. */
+/* The pipe cannot be opened again by /proc: the log polls before it writes. */
 FIXTURE_TEST(test_polled_pipe)
 {
-	struct log_sink *s;
-	struct buf got = BUF_INIT;
-	int fd[2], i, kept = 0;
-	char line[1001];
+	int fd[2];
 
 	assert_int_equal(pipe(fd), 0);
-	s = xcalloc(1, sizeof(*s));
-	s->way = SINK_POLL;
-	s->fd = fd[1];
-	memset(line, 'x', sizeof(line));
-	line[sizeof(line) - 1] = '\n';
-	for (i = 0; i < 1000; i++)
-		kept += log_sink_write(s, line, sizeof(line));
-	assert_true(kept > 200 && kept < 400);
-	assert_int_equal(s->lost, 1000 - kept);
-	assert_true(s->backlog.len <= LOG_BACKLOG);
-	assert_true(s->backlog.cap <= 2 * LOG_BACKLOG);
-	for (i = 0; i < 1000 && s->backlog.len > 0; i++) {
-		read_some(fd[0], &got);
-		log_sink_flush(s);
-	}
-	read_some(fd[0], &got);
-	assert_int_equal(got.len, (size_t)kept * sizeof(line));
-	assert_null(s->backlog.data);
-	buf_done(&got);
-	log_sink_free(s);
-	close(fd[0]);
+	flood(fd[0], fd[1], 3);
 }
 
 /* A record larger than the backlog is dropped; a reader that has gone does no harm. */
@@ -524,7 +510,7 @@ FIXTURE_TEST(test_journal)
 	assert_int_equal(fstat(2, &st), 0);
 	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 	setenv("JOURNAL_STREAM", env, 1);
-	log_sink_journal_path = NULL;	/* only the stream, not the journal's socket */
+	log_journal_path = "/nonexistent";	/* only the stream, not the journal's socket */
 	assert_int_equal(log_open("stderr", NULL), 0);
 	log_event(LOG_LV_ERROR, "a", NULL);
 	log_set_format(LOG_JSON);
@@ -561,52 +547,61 @@ bind_datagram(const char *path)
 	return fd;
 }
 
+/* Reads a datagram, which must be this record. */
+static void
+take_syslog(int fd, const char *event)
+{
+	char got[256], want[64];
+	ssize_t n = recv(fd, got, sizeof(got) - 1, 0);
+
+	assert_true(n > 0);
+	got[n] = '\0';
+	snprintf(want, sizeof(want), "level=info event=%s", event);
+	assert_memory_equal(got, "<30>", 4);
+	assert_string_equal(got + n - strlen(want), want);
+}
+
 FIXTURE_TEST(test_syslog)
 {
-	char *path = in_dir("devlog"), *cause = NULL, got[64];
-	int fd = bind_datagram(path), i, n = 0;
-	struct log_sink *s = log_sink_syslog(path, &cause);
-	char *long_one = xmalloc(LOG_BACKLOG);
+	char *path = in_dir("devlog"), *cause = NULL, *long_one = xcalloc(1, 230000), got[256];
+	int fd = bind_datagram(path), i, n = 0, dropped = (int)log_dropped();
 
-	assert_non_null(s);
-	assert_true(log_sink_write(s, "<30>one\n", 8));
-	assert_int_equal(recv(fd, got, sizeof(got), 0), 7);
-	assert_memory_equal(got, "<30>one", 7);
+	log_syslog_path = path;
+	assert_int_equal(log_open("syslog", &cause), 0);
+	log_event(LOG_LV_INFO, "one", NULL);
+	take_syslog(fd, "one");
 
 	/* syslog is slow: records wait, and each is sent as one datagram */
 	for (i = 0; i < 500; i++)
-		assert_true(log_sink_write(s, "<30>many\n", 9));
-	assert_true(s->backlog.len > 0);
+		log_event(LOG_LV_INFO, "many", NULL);
+	assert_int_not_equal(log_waiting_fd(), -1);
 	for (i = 0; i < 10000 && n < 500; i++) {
-		while (recv(fd, got, sizeof(got), 0) == 8)
+		while (recv(fd, got, sizeof(got), 0) > 0)
 			n++;
-		log_sink_flush(s);
+		log_flush();
 	}
 	assert_int_equal(n, 500);
 
 	/* a record too long for the socket is lost, and no other */
-	memset(long_one, 'x', LOG_BACKLOG);
-	long_one[LOG_BACKLOG - 1] = '\n';
-	i = 4096;
-	assert_int_equal(setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &i,
-	    sizeof(i)), 0);
-	log_sink_write(s, long_one, LOG_BACKLOG);
-	assert_int_equal(s->lost, 1);
-	assert_true(log_sink_write(s, "<30>next\n", 9));
-	assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
+	memset(long_one, 'x', 230000);
+	log_event(LOG_LV_INFO, "long", NULL, LF_MEM("x", long_one, 230000));
+	assert_int_equal((int)log_dropped(), dropped + 1);
+	log_event(LOG_LV_INFO, "next", NULL);
+	assert_true(recv(fd, got, sizeof(got), 0) > 0);		/* dropped=1 */
+	take_syslog(fd, "next");
 
 	/* syslog goes away, and comes back */
 	close(fd);
-	assert_false(log_sink_write(s, "<30>gone\n", 9));
-	assert_int_equal(s->lost, 2);
+	log_event(LOG_LV_INFO, "gone", NULL);
+	assert_int_equal((int)log_dropped(), dropped + 2);
 	fd = bind_datagram(path);
-	assert_true(log_sink_write(s, "<30>back\n", 9));
-	assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
-	assert_memory_equal(got, "<30>back", 8);
+	log_event(LOG_LV_INFO, "back", NULL);
+	assert_true(recv(fd, got, sizeof(got), 0) > 0);
+	take_syslog(fd, "back");
 	close(fd);
-	log_sink_free(s);
+	log_close();
 	unlink(path);
-	assert_null(log_sink_syslog(path, &cause));
+	assert_int_equal(log_open("syslog", &cause), -1);
 	assert_non_null(cause);
 	free(cause);
 	free(path);
@@ -636,7 +631,7 @@ journal_on(int *fd, char **path)
 	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 	setenv("JOURNAL_STREAM", env, 1);
 	free(env);
-	log_sink_journal_path = *path;
+	log_journal_path = *path;
 	assert_int_equal(log_open("stderr", NULL), 0);
 	return old;
 }
@@ -647,7 +642,7 @@ journal_off(int old, int fd, char *path)
 	log_close();
 	stderr_back(old);
 	unsetenv("JOURNAL_STREAM");
-	log_sink_journal_path = NULL;
+	log_journal_path = "/nonexistent";
 	close(fd);
 	unlink(path);
 	free(path);
@@ -718,37 +713,27 @@ FIXTURE_TEST(test_journal_slow)
 /* A record too long for a datagram is sent as the descriptor of a sealed file. */
 FIXTURE_TEST(test_journal_long)
 {
-	char *path = in_dir("journal"), byte, space[CMSG_SPACE(sizeof(int))];
-	int fd = bind_datagram(path), small = 4096, file;
-	struct log_sink *s = log_sink_journal(path);
+	enum { LONG = 1000000 };
+	char *path, byte, space[CMSG_SPACE(sizeof(int))], *big = xmalloc(LONG);
+	int fd, old = journal_on(&fd, &path), file;
 	struct iovec iov = { &byte, 1 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
 		.msg_controllen = sizeof(space) };
-	struct buf b = BUF_INIT;
+	uint64_t dropped = log_dropped();
 	struct stat st;
-	char *big = xmalloc(100000);
 
-	memset(big, 'z', 100000);
-	assert_non_null(s);
-	assert_int_equal(setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
-	log_journal(&b, LOG_LOGFMT, 6, LOG_LV_INFO, "big", NULL, (const struct log_field[]){
-	    LF_MEM("line", big, 100000), LF_END });
-	assert_int_equal(log_journal_frame(b.data), b.len);
-	assert_true(log_sink_write(s, b.data, b.len));
-	assert_int_equal(s->lost, 0);
+	memset(big, 'z', LONG);
+	log_event(LOG_LV_INFO, "big", NULL, LF_MEM("line", big, LONG));
+	assert_int_equal(log_dropped(), dropped);
 	assert_int_equal(recvmsg(fd, &msg, 0), 0);
 	assert_non_null(CMSG_FIRSTHDR(&msg));
 	memcpy(&file, space + CMSG_LEN(0), sizeof(file));
 	assert_int_equal(fstat(file, &st), 0);
-	assert_int_equal(st.st_size, (off_t)(b.len - 4));
+	assert_true(st.st_size > LONG);
 	assert_int_equal(write(file, "x", 1), -1);	/* sealed */
 	close(file);
-	close(fd);
-	log_sink_free(s);
-	unlink(path);
-	free(path);
+	journal_off(old, fd, path);
 	free(big);
-	buf_done(&b);
 }
 
 static int

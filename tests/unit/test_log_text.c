@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/log_private.h"
 
 static int
 start_clean(void **state UNUSED)

@@ -58,7 +58,7 @@ static void
 run_chain(struct loop *l)
 {
 	struct chain ch = { .loop = l };
-	struct defer gone = { .list = NULL };
+	struct defer gone = { .queued = false };
 
 	loop_defer(l, &ch.a, chain_a, &ch);
 	loop_defer(l, &ch.b, trace_it, (char *)"b");
@@ -69,14 +69,13 @@ run_chain(struct loop *l)
 	assert_string_equal(trace, "");
 	loop_turn(l, HOUR);		/* does not wait: there is work */
 	assert_string_equal(trace, "abc");
-	assert_true(ch.a.list == NULL && ch.b.list == NULL && ch.c.list == NULL);
-	assert_null(gone.list);
+	assert_false(ch.a.queued || ch.b.queued || ch.c.queued || gone.queued);
 }
 
 FIXTURE_TEST(test_defer)
 {
 	struct loop *l = loop_new();
-	struct defer last = { .list = NULL };
+	struct defer last = { .queued = false };
 
 	run_chain(l);
 	loop_defer(l, &last, trace_it, (char *)"z");
@@ -94,20 +93,19 @@ last_one(void *arg)
 	loop_defer(ch->loop, &ch->b, trace_it, (char *)"d");
 }
 
-/*
- * Calls of loop_defer_last() come after the others, and those of loop_defer_feed() after
- * these: rqd writes to Redis first, then to handlers.
- */
+/* Stage after stage: rqd writes to Redis first, then to handlers. */
 FIXTURE_TEST(test_defer_order)
 {
 	struct loop *l = loop_new();
-	struct chain ch = { .loop = l };
+	struct chain ch = { .loop = l, .a.stage = LOOP_FEED, .c.stage = LOOP_SEND };
+	struct defer allot = { .stage = LOOP_ALLOT };
 
-	loop_defer_feed(l, &ch.a, trace_it, (char *)"f");
-	loop_defer_last(l, &ch.c, last_one, &ch);
+	loop_defer(l, &ch.a, trace_it, (char *)"f");
+	loop_defer(l, &ch.c, last_one, &ch);
+	loop_defer(l, &allot, trace_it, (char *)"a");
 	loop_defer(l, &ch.b, trace_it, (char *)"d");
 	loop_turn(l, HOUR);
-	assert_string_equal(trace, "dldf");
+	assert_string_equal(trace, "daldf");
 	loop_free(l);
 }
 

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "status/metrics.h"
-#include "status/stall.h"
+#include "policy/stall.h"
 
 /* -- a strict parser ------------------------------------------------------------ */
 

@@ -76,7 +76,12 @@ static const struct row rows[] = {
 	{ NOT_STARTED(ENOENT), 0, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(EAGAIN), 2, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(E2BIG), 0, RETRY(CANNOT, 10 * SEC, NO) },
-	{ NOT_STARTED(EINVAL), 1, RETRY(CANNOT, 20 * SEC, NO) },
+	{ NOT_STARTED(ETIMEDOUT), 1, RETURN(CANNOT, CANNOT) },
+	{ NOT_STARTED(EINVAL), 1, RETURN(CANNOT, CANNOT) },
+	{ NOT_STARTED(ENOSPC), 0, RETRY(CANNOT, 10 * SEC, NO) },
+	{ NOT_STARTED(EFBIG), 1, RETRY(CANNOT, 20 * SEC, NO) },
+	{ { .end = END_NOT_STARTED, .error = EFBIG, .step = "env_file" }, 1,
+	    RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(E2BIG), 2, DEAD(REASON_ATTEMPTS, NO) },
 	{ { .end = END_NOT_STARTED, .error = ENOENT, .stop = STOP_DRAIN }, 0,
 	    RETURN(REASON_DRAIN, NO) },
@@ -160,32 +165,32 @@ TEST(test_table)
 #define LATER(r, d, s)	{ VERDICT_RETRY, (r), (d), false, (s) }
 
 /*
- * While the queue is suspended no failure makes a dead letter, but a verdict on the
- * message does.
+ * While the queue is suspended no failure counts as an attempt or makes a dead letter, but a
+ * verdict on the message does.
  */
 static const struct row suspended_rows[] = {
 	{ EXIT(0), 0, ACK },
 	{ EXIT(65), 2, DEAD(REASON_STATUS, NO) },
-	{ EXIT(1), 0, RETRY(REASON_EXIT, 10 * SEC, NO) },
-	{ EXIT(1), 1, RETRY(REASON_EXIT, 20 * SEC, NO) },
-	{ EXIT(1), 2, LATER(REASON_EXIT, MINUTE, NO) },
+	{ EXIT(1), 0, LATER(REASON_EXIT, 10 * SEC, NO) },
+	{ EXIT(1), 1, LATER(REASON_EXIT, 20 * SEC, NO) },
+	{ EXIT(1), 2, LATER(REASON_EXIT, 40 * SEC, NO) },
 	{ EXIT(126), 0, LATER(REASON_EXIT, 10 * SEC, CANNOT) },
-	{ EXIT(127), 2, LATER(REASON_EXIT, MINUTE, CANNOT) },
-	{ SIGNALED(SIGSEGV), 1, RETRY(REASON_SIGNAL, 20 * SEC, NO) },
-	{ SIGNALED(SIGSEGV), 2, LATER(REASON_SIGNAL, MINUTE, NO) },
-	{ KILLED(STOP_TIME_LIMIT), 2, LATER(REASON_TIMEOUT, MINUTE, NO) },
+	{ EXIT(127), 2, LATER(REASON_EXIT, 40 * SEC, CANNOT) },
+	{ SIGNALED(SIGSEGV), 1, LATER(REASON_SIGNAL, 20 * SEC, NO) },
+	{ SIGNALED(SIGSEGV), 2, LATER(REASON_SIGNAL, 40 * SEC, NO) },
+	{ KILLED(STOP_TIME_LIMIT), 2, LATER(REASON_TIMEOUT, 40 * SEC, NO) },
 	{ KILLED(STOP_DRAIN), 2, RETURN(REASON_DRAIN, NO) },
 	{ KILLED(STOP_LOST), 2, STALE },
 	{ NOT_STARTED(ENOENT), 2, RETURN(CANNOT, CANNOT) },
-	{ NOT_STARTED(E2BIG), 2, LATER(CANNOT, MINUTE, NO) },
-	{ ASKED(0), 1, RETRY(REASON_ANSWER, 0, NO) },
-	{ ASKED(0), 2, LATER(REASON_ANSWER, MINUTE, NO) },
+	{ NOT_STARTED(E2BIG), 2, LATER(CANNOT, 40 * SEC, NO) },
+	{ ASKED(0), 1, LATER(REASON_ANSWER, 0, NO) },
+	{ ASKED(0), 2, LATER(REASON_ANSWER, 0, NO) },
 	{ { .end = END_ANSWER, .said = SAID_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
 	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
 	{ SAID(0, SAID_DEFER), 2, DEFER(NO) },
 	{ SAID(127, SAID_DEFER), 2, DEFER(CANNOT) },
 	{ SAID(127, SAID_RETRY), 0, LATER(REASON_ANSWER, HOUR, CANNOT) },
-	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, MINUTE, NO) },
+	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, 40 * SEC, NO) },
 };
 
 /* A cancelled message is dropped or dead, however its handler ended, and before it runs. */
@@ -254,22 +259,6 @@ TEST(test_every_status)
 		if (v.op == VERDICT_RETRY)
 			assert_int_equal(v.delay, 5 * SEC);
 	}
-}
-
-TEST(test_environment)
-{
-	static const int yes[] = {
-		ENOENT, EACCES, EPERM, ENOTDIR, ELOOP, ENOEXEC, ETXTBSY, EIO,
-		EAGAIN, ENOMEM, EMFILE, ENFILE, ESRCH,
-	};
-	bool is[200] = { false };
-	size_t i;
-	int e;
-
-	for (i = 0; i < ARRAY_LEN(yes); i++)
-		is[yes[i]] = true;
-	for (e = 0; e < (int)ARRAY_LEN(is); e++)
-		assert_int_equal(outcome_is_environment(e), is[e]);
 }
 
 TEST(test_refuse)

@@ -103,7 +103,7 @@ TEST(a_queue_with_shards_gets_each_message_in_one_of_them)
 	}
 	assert_int_equal(total, 400);
 	pushes_free(p);
-	shard_keys_free(many.shard_keys);
+	util_free_list(many.shard_keys);
 }
 
 /* Checks that the first fault stays, and that nothing is left to push. */

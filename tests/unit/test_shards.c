@@ -34,7 +34,7 @@ TEST(each_part_has_the_first_key_whose_slot_lies_in_it)
 		}
 		assert_null(keys[n]);
 		assert_true(has(keys, "{orders.0}"));
-		shard_keys_free(keys);
+		util_free_list(keys);
 	}
 }
 
@@ -47,8 +47,8 @@ TEST(twice_as_many_shards_have_the_same_keys_and_others)
 		many = shard_keys_new("q", 2 * n);
 		for (unsigned i = 0; i < n; i++)
 			assert_true(has(many, few[i]));
-		shard_keys_free(few);
-		shard_keys_free(many);
+		util_free_list(few);
+		util_free_list(many);
 	}
 }
 
@@ -61,7 +61,7 @@ TEST(shards_lie_evenly_on_three_masters)
 		on[slot_of(keys[i], strlen(keys[i])) * 3 / SLOTS]++;
 	for (int i = 0; i < 3; i++)
 		assert_true(on[i] == 5 || on[i] == 6);
-	shard_keys_free(keys);
+	util_free_list(keys);
 }
 
 TEST(producers_agree_about_the_part_of_an_id)
@@ -95,11 +95,11 @@ TEST(keys_of_a_queue_that_another_process_serves)
 	keys = shard_keys_all("orders", 4);
 	assert_true(has(keys, "{orders.0}") && keys[4] != NULL && keys[5] == NULL);
 	assert_string_equal(keys[4], "orders");
-	shard_keys_free(keys);
+	util_free_list(keys);
 	keys = shard_keys_all("{orders}", 4);	/* on a cluster */
 	assert_true(has(keys, "{orders.0}"));
 	assert_string_equal(keys[4], "{orders}");
-	shard_keys_free(keys);
+	util_free_list(keys);
 }
 
 /* -- the queue ------------------------------------------------------------------- */

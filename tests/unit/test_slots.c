@@ -32,11 +32,12 @@ fill(const char *bytes)
 {
 	static char *cause;
 	redisReply *r = parse(bytes);
+	bool changed;
 	int rc;
 
 	free(cause);
 	cause = NULL;
-	rc = slots_fill(&table, r, "seed:7000", &cause);
+	rc = slots_fill(&table, r, "seed:7000", &changed, &cause);
 	freeReplyObject(r);
 	assert_int_equal(rc, cause == NULL ? 0 : -1);
 	return cause;

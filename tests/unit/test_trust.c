@@ -185,5 +185,15 @@ FIXTURE_TEST(too_long)
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(trust_folders(path, 0, NULL), -1);
 	assert_int_equal(errno, ENAMETOOLONG);
-	assert_int_equal(trust_folders("etc/passwd", 0, NULL), -1);
+}
+
+/* A relative path is checked from the root on, too. */
+FIXTURE_TEST(relative)
+{
+	assert_int_equal(chdir(in_dir("a")), 0);
+	good("b/file");
+	assert_int_equal(chown(dir, OTHER, 0), 0);
+	bad("b/file", "belongs to user 60371");
+	assert_int_equal(chown(dir, 0, 0), 0);
+	assert_int_equal(chdir("/"), 0);
 }

@@ -133,11 +133,11 @@ void UNIT_SHARED
 print_message(const char *const format, ...)
 {
 	static const char skipped[] = "not ok %u # SKIP";
-	size_t not = strncmp(format, skipped, strlen(skipped)) == 0 ? strlen("not ") : 0;
+	bool skips = strncmp(format, skipped, strlen(skipped)) == 0;
 	va_list ap;
 
 	va_start(ap, format);
-	(void)vprintf(format + not, ap);
+	(void)vprintf(skips ? format + sizeof("not ") - 1 : format, ap);
 	va_end(ap);
 	(void)fflush(stdout);
 }

@@ -1,6 +1,6 @@
 -- cancel: ends a message that was delivered before, or that is delayed in QRETRY.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q
 -- ARGV    mode       "drop": it is deleted; "dead": it becomes a dead letter, reason
 --                    "cancelled"; "look": nothing is changed
 --         dead_max   letters to keep, "0": all
@@ -8,6 +8,7 @@
 --         who        did it, for the letter and for the owner's log; up to 64 bytes of
 --                    letters, digits, "@", ".", "_" and "-", or ""
 --         tag
+--         group      of consumers, if Q is a stream
 -- Returns {state, token, mark}
 --         state "waiting": nobody had it, and it is gone now; "running": its owner
 --         will end the handler, then settle it; "expired": the same, or if the owner
@@ -19,11 +20,14 @@
 --         and stays where it is until its handler has ended.  Any other one is gone at once;
 --         its letter is written before.
 -- Again   Marks it again, with the later mode.  Otherwise the second time it is unknown.
-local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call = redis.call
-local mode, dead_max, host, tag = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local mode, dead_max, host, tag, group = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 --@ include mark
 --@ include letter
+--@ include stream_entry
+
+local leave = call('TYPE', Q).ok == 'stream' and acknowledge or function() end
 
 local value = string.sub(call('HGET', D, tag) or '', 1, 300)
 local in_backup, in_retry = call('ZSCORE', B, tag), call('ZSCORE', R, tag)
@@ -40,6 +44,7 @@ if mode ~= 'look' then
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   call('ZREM', R, nobody)
+  leave({})
 end
 if in_backup or (bare or '-') ~= '-' then
   local front = '!' .. mode .. ':' .. (ARGV[4] ~= '' and ARGV[4] .. ':' or '')
@@ -53,6 +58,7 @@ if body then
   local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
   call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', by, ''), 2))
 end
+leave({tag})
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)

@@ -1,13 +1,11 @@
--- dead_list: reads the dead letters that match.
+-- dead_list: reads a page of the dead letters that match.  Looks at 250 letters and 256 KiB at
+-- most (each name and value counts 64 bytes more), but at one always.
 --
 -- KEYS    QDEAD
 -- ARGV    newest     "1": from the newest to the oldest
 --         from       first letter, "-" "+" or an id, "(ID": after it
 --         to         last letter
 --         count      letters returned, >= 1
---         look       letters looked at, >= 1
---         maxbytes   of letters looked at, plus 64 bytes for each name and value; one
---                    letter is always looked at
 --         cut        bytes of a message that are returned, "-1": all
 --         reason     "": any
 --         match      what message, error or answer contain; "": anything
@@ -21,10 +19,9 @@
 local X = KEYS[1]
 local call, find = redis.call, string.find
 local newest, at, to = ARGV[1] == '1', ARGV[2], ARGV[3]
-local count, look, room = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local cut, reason, text = tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local count, cut, reason, text = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local ids
-for i = 10, #ARGV do
+for i = 8, #ARGV do
   ids = ids or {}
   ids[ARGV[i]] = true
 end
@@ -45,20 +42,21 @@ while true do
   else e = call('XRANGE', X, at, to, 'COUNT', 1)[1] end
   if not e then break end
   local v, f = e[2], {}
-  for i = 1, #v, 2 do f[v[i]] = v[i + 1] end
-  local size = #(f.message or '')
   looked, bytes, at = looked + 1, bytes + 64 * #v, '(' .. e[1]
-  for _, s in ipairs(v) do bytes = bytes + #s end
+  for i = 1, #v, 2 do
+    f[v[i]] = v[i + 1]
+    bytes = bytes + #v[i] + #v[i + 1]
+  end
   if wanted(e[1], f) then
-    local letter = {e[1], size}
+    local letter = {e[1], #(f.message or '')}
     for i = 1, #v, 2 do
-      letter[#letter + 1] = v[i]
-      letter[#letter + 1] = v[i] == 'message' and cut >= 0 and string.sub(v[i + 1], 1, cut) or v[i + 1]
+      letter[i + 2] = v[i]
+      letter[i + 3] = v[i] == 'message' and cut >= 0 and string.sub(v[i + 1], 1, cut) or v[i + 1]
     end
     got = got + 1
     out[4 + got] = letter
   end
-  if got >= count or looked >= look or bytes >= room then
+  if got >= count or looked >= 250 or bytes >= 262144 then
     out[4] = at
     break
   end

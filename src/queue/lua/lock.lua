@@ -1,27 +1,29 @@
--- lock: takes a lock, or says who has it.
+-- lock: takes a lock, lets its holder keep it, or gives it back.
 --
 -- KEYS    Lock:NAME
--- ARGV    token      random, one word
---         who        HOST PID, for people
---         ttl        ms
+-- ARGV    token      of the holder: random, one word; to break a lock, the beginning of its
+--                    value: 512 bytes at most
+--         ttl        ms; "0": the lock is given back
+--         who        HOST PID, for people: takes the lock if nobody has it; none: does not
 -- Returns {ours, holder, left}
---         ours: 1 and no more elements; or 0, then the value, cut, and its ttl in ms
+--         ours: 1 and no more elements; or 0, then the value, cut, and its ttl in ms; "" and
+--         -2: nobody has it
 -- Effect  The value is token, who, and Redis' time.  A key without a ttl, whose
---         holder died between SETNX and EXPIRE, gets this one.
--- Again   The holder gets it again, for a whole ttl.
-local K, token = KEYS[1], ARGV[1]
-local call = redis.call
+--         holder died between SETNX and EXPIRE, gets this one from whoever would take it.
+-- Again   The holder gets it again, for a whole ttl.  A lock that was given back is no longer
+--         the holder's.
+local K, call, token, ttl, who = KEYS[1], redis.call, ARGV[1], ARGV[2], ARGV[3]
 
 local left = call('PTTL', K)
 local holder = call('GETRANGE', K, 0, 511)
-if left == -2 then
+if left == -2 and who then
   local t = call('TIME')
-  call('SET', K, string.format('%s %s %d.%06d', token, ARGV[2], t[1], t[2]), 'PX', ARGV[3])
+  call('SET', K, string.format('%s %s %d.%06d', token, who, t[1], t[2]), 'PX', ttl)
   return {1}
 end
-if string.match(holder, '^%S+') == token then
-  call('PEXPIRE', K, ARGV[3])
+if left ~= -2 and (holder == token or string.match(holder, '^%S+') == token) then
+  if ttl == '0' then call('DEL', K) else call('PEXPIRE', K, ttl) end
   return {1}
 end
-if left == -1 then call('PEXPIRE', K, ARGV[3]) end
+if left == -1 and who then call('PEXPIRE', K, ttl) end
 return {0, holder, left}

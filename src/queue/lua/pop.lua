@@ -2,10 +2,10 @@
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS
 -- ARGV    n          messages wanted, >= 1
---         maxbytes   payload per call; one message is always taken
---         max        of a longer payload only the length is sent
---         call       INSTANCE.NUMBER, unique in the fleet; numbers of one INSTANCE rise
---                    (see part/seen.lua); tokens are CALL.1 CALL.2 ...
+--         maxbytes   payload per call; the last message may go beyond
+--         max        of a longer payload only the length is sent,
+--         crashes    and of a message with more of them
+--         call       INSTANCE.NUMBER, unique in the fleet; tokens are CALL.1 CALL.2 ...
 --         deadline   Redis seconds; after it nothing is done ("0": none)
 --         fleet      how many may be in flight at once, all daemons; "0": any
 --         gap        seconds between two messages of the fleet's rate; "0": no rate
@@ -17,17 +17,19 @@
 --                    n = 1: "newest": the newest waiting message; "fewest": the due
 --                    retry with the fewest attempts.  ROOM EACH may follow: a message
 --                    takes 1 of the room, one that has failed before takes EACH
---         prev       number of the last call of this daemon that is known to have taken
---                    messages; 0: none (see part/seen.lua)
+--         group      of a stream: made at its beginning if it is missing
+--         consumer   the caller's name in it
 -- Returns {status, now, waiting, due, dropped, limited, taken, then for each message:
 --         tag, idlen, token, attempts, crashes, payload}
---         status "ok", or "late" (after its deadline, or after a later call of
---         the same daemon), or "paused" (then: why, its TTL in ms or -1);
+--         status "ok", or "late" (after its deadline), or "paused" (then: why, its TTL
+--         in ms or -1);
 --         due: first time in QRETRY, "" if empty; idlen: length of the id in
 --         the tag; limited: "", or the limit that held messages back: "fleet", or the
 --         seconds until the rate allows one; taken: how many the fleet has taken from Q
 --         so far, -1 if this pop has not counted; payload: an integer (its length) if it
---         is longer than max.
+--         is not sent.
+--         Of a stream, waiting is 0 if the group is at its end, else 1; of a zset, the
+--         payload is the id
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
 --         leaves its source last, so an error in the middle leaves a message
 --         twice, never nowhere; QBACKUP without QCONTEXT is dropped by tick.
@@ -36,84 +38,297 @@
 --         QSTATS counts messages taken from the oldest end of Q, last of all.
 --         A retry without payload is dropped and counted.  A retry whose token
 --         is not "-" expired there: crashes + 1.
--- Again   A second call pops other messages.  After a lost reply, mine tells which
---         messages the call has taken.
---
--- Ids.  A message of at most 64 KiB may begin with {"id": and a string without escapes,
--- or an integer; white space of JSON may stand between, and "," or "}" must follow.
--- Then that is its id, and the rest is not read.  In any other JSON object of at most
--- 64 KiB without NUL, the id is the last first-level member "id": the text of a string,
--- or the digits of an integer.  An id has 1 to 200 bytes and no control characters.
--- Every other message gets "~" and the token.  The tag is the id, or id#token if the id
--- is in QBACKUP or QRETRY.
---
--- Reading ids is bounded, too: after 64 KiB of messages to decode, the pop ends before
--- the next of them.
+-- Again   A second call pops other messages.  After a lost reply, reclaim makes those
+--         due that the call has taken.
+--@ sources list names zset stream
 local Q, B, C, R, D, P, K, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local gsub = string.gsub
---@ include seen
 --@ include mark
---@ include pop_begin
+local call, find, match, sub = redis.call, string.find, string.match, string.sub
+local n, room, max, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local name, deadline = ARGV[5] .. '.', tonumber(ARGV[6])
+local nobody = '\0' .. name
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+local stamp = string.format('%.6f', now)
+local first = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2]
+call('HLEN', C)
 --@ include pause
+--@ for list names
 local waiting = call('LLEN', Q)
---@ include pop_gate
---@ include pop_list_prove
+--@ for zset
+--@ include soonest
+--@ include unique
+local waiting = due_by(Q, now)
+--@ for stream
+local group, consumer = ARGV[11], ARGV[12]
+--@ include stream_new
+--@ include stream_message
+-- Without limits of the fleet, the reads below tell the same at no extra cost.
+local waiting = (tonumber(ARGV[7]) > 0 or tonumber(ARGV[8]) > 0) and unread() or 1
 
-local decodes = 65536
+-- Reads the entries after an id; ">" stands for those that the group has not been given
+-- yet.
+local function xread(after)
+  local found = redis.pcall('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, after)
+  if found and found.err then
+    if find(found.err, 'NOGROUP', 1, true) then
+      call('XGROUP', 'CREATE', Q, group, '0', 'MKSTREAM')
+    end
+    found = call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, after)
+  end
+  return found
+end
+--@ end
 
-local function integer(s, from)
-  local id, last = match(s, '^(-?%d+)[ \t\r\n]*[,}]()', from)
-  if id and not find(id, '^-?0%d') then return id, last end
+-- The gate: the last part that only reads.
+-- A rate is kept as the time of the next message if all came evenly, gap seconds apart
+-- (tat, as in GCRA).  A message may come up to slack seconds before its time.  A tat
+-- that is farther ahead than any message could have set it comes from another rate, or
+-- another clock: one message may come, and sets it anew.
+local why, ttl = pause()
+if why then return {'paused', stamp, waiting, first or '', 0, '', -1, why, ttl} end
+if deadline > 0 and now > deadline then
+  return {'late', stamp, waiting, first or '', 0, '', -1}
+end
+if waiting == 0 and not (first and tonumber(first) <= now) then
+  return {'ok', stamp, 0, first or '', 0, '', -1}
 end
 
--- The last member "id" of an object.  A double cannot hold each integer.  So a single
--- "id" is read from the text.  If there are several, those that are integers are made
--- strings before decoding.  Outside of strings '"id"' always is a string; after one
--- that begins inside of a string, the text is outside.
-local function decoded(s)
-  if not find(s, '"id"', 1, true) and not find(s, '\\u006', 1, true) or find(s, '\0', 1, true) then
-    return nil
+local fleet, gap, slack = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local limit, tat = '', now
+if fleet > 0 then
+  local free = math.max(fleet - call('ZCARD', B), 0)
+  if free < n then n, limit = free, 'fleet' end
+end
+if gap > 0 then
+  local kept = tonumber(call('GETRANGE', K, 0, 99)) or 0
+  if kept > now + slack + gap + 0.001 then tat = now + slack
+  elseif kept > now then tat = kept end
+  local free = math.max(math.floor((now + slack - tat) / gap) + 1, 0)
+  if free < n then n, limit = free, 'rate' end
+end
+local function limited()
+  if limit ~= 'rate' then return limit end
+  return string.format('%.6f', math.max(tat - slack - now, 0))
+end
+if n == 0 then return {'ok', stamp, waiting, first or '', 0, limited(), -1} end
+
+-- due: there may be due retries that this call has not looked at.  passed: how many it
+-- has passed over, because they have failed and there was no room for that.  left: the rest of
+-- the room; each: the room that a message takes which has failed.
+local looked, due, passed = 0, first ~= nil and tonumber(first) <= now, 0
+local left, each = match(ARGV[10], ' (%d+) (%d+)$')
+left, each = tonumber(left or math.huge), tonumber(each or 1)
+
+-- Each of these commands will follow, and changes nothing now.  The first is one that
+-- Redis does not refuse at maxmemory; after it Redis refuses none.  So only a missing
+-- permission can end the script from here on, and it does so here.  After the first
+-- real write it would leave a message twice, and once more with each pop.  HSET cannot
+-- be tested: it is the first real write.
+if due then
+  call('ZREM', R, nobody)
+  call('HDEL', D, nobody)
+  call('HGET', D, nobody)
+  call('HSTRLEN', C, nobody)
+end
+--@ for list names
+if waiting > 0 then call('LTRIM', Q, 0, -1) end
+if waiting > 0 and due then
+  call('LINDEX', Q, -1)
+  call('ZMSCORE', B, nobody)
+end
+--@ for zset
+call('ZREM', Q, nobody)
+call('ZMSCORE', B, nobody)
+--@ for stream
+-- Writes a field and deletes it: an entry that was read must be leased, so a missing
+-- permission must show before.
+call('ZMSCORE', B, nobody)
+call('HDEL', D, nobody)
+call('HSET', D, nobody, '')
+call('HDEL', D, nobody)
+if due then xread('18446744073709551615-18446744073709551614') end
+call('XACK', Q, group, '0-0')
+--@ end
+call('ZADD', B, 'XX', 0, nobody)
+-- Writes the rate as if all n came; it is written again when the number is known.
+local function save_rate(messages)
+  local ahead = tat + messages * gap
+  return 'SET', K, string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
+end
+if gap > 0 then call(save_rate(n)) end
+local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, '', -1}, 0, 0, 0, false
+
+-- Faster than '..', which makes text of a number as of a fraction, at the cost of a
+-- small command.
+local function text(number) return string.format('%d', number) end
+
+local function give(tag, idlen, token, attempts, crashes, body)
+  local o = #out
+  out[o + 1], out[o + 2], out[o + 3] = tag, idlen, token
+  out[o + 4], out[o + 5], out[o + 6] = attempts, crashes, body
+end
+
+-- Redis keeps small zsets and hashes as lists.  It searches them from end to end, and
+-- reads each score from text.  That is best for a few entries, but most of the cost of
+-- a batch.  A name that is too long for such a list makes Redis use an index instead;
+-- it is deleted at once.  No tag has a NUL.
+local indexed = false
+local function lease(zadd, hset, copy)
+  local long = not indexed and #zadd >= 16 and string.rep('\0', 65)
+  if long then
+    indexed = true
+    zadd[#zadd + 1], zadd[#zadd + 2] = zadd[1], zadd[2]
+    zadd[1], zadd[2] = stamp, long
+    hset[#hset + 1], hset[#hset + 2] = long, ''
+    copy[#copy + 1], copy[#copy + 2] = long, ''
+    call('ZREM', B, nobody)
+    call('HDEL', D, nobody)
   end
-  local ok, o = pcall(cjson.decode, s)
-  local id = ok and type(o) == 'table' and o.id
-  if type(id) == 'number' then
-    s = gsub(gsub(gsub(s, '"\\u0069d"', '"id"'), '"i\\u0064"', '"id"'), '"\\u0069\\u0064"', '"id"')
-    local _, e = find(s, '"id"', 1, true)
-    if find(s, '"id"', e + 1, true) then
-      for _, digits in ipairs({'-?[1-9]%d*', '-?0'}) do
-        s = gsub(s, '("id"[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
-      end
-      id = cjson.decode(s).id
+  call('HSET', D, unpack(hset))
+  if long then call('HDEL', D, long) end
+  call('HSET', C, unpack(copy))
+  if long then call('HDEL', C, long) end
+  call('ZADD', B, unpack(zadd))
+  if long then call('ZREM', B, long) end
+end
+
+-- Leases these due retries, as far as there is room.  values: their fields in
+-- QDELIVERY.
+local function take(tags, values)
+  local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
+  for i, tag in ipairs(tags) do
+    local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+    local attempts = math.min(tonumber(a) or 0, 999999999)
+    local bare, mark, _, front = unmark(tok or '-')
+    local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
+    local failed = attempts + crashes > 0 and not mark
+    local pass = failed and left < each
+    local size = pass and 0 or call('HSTRLEN', C, tag)
+    if got > 0 and bytes + size > room or left < 1 then full = true break end
+    local body = not pass and ((size > max or crashes > most) and size or call('HGET', C, tag))
+    looked = looked + 1
+    if pass then
+      passed = passed + 1
+    elseif not body then
+      leave[#leave + 1], gone[#gone + 1] = tag, tag
     else
-      id = integer(s, find(s, '[^ \t\r\n:]', e + 1))
+      leave[#leave + 1] = tag
+      left = left - (failed and each or 1)
+      local idlen = math.min(tonumber(l) or #tag, #tag)
+      got, bytes = got + 1, bytes + size
+      if not mark then back[#back + 1] = tag end
+      if #tag > 300 then bytes = bytes + #tag end
+      local token = (front or '') .. name .. text(got)
+      zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
+      give(tag, idlen, token, attempts, crashes, body)
     end
   end
-  return type(id) == 'string' and #id >= 1 and not find(id, '%c') and id or nil
-end
-
--- The message's own id; nil: it has none; false: this call has decoded enough.
-local function ident(s)
-  if #s > 65536 then return nil end
-  local id, last
-  local _, e = find(s, '^{[ \t\r\n]*"id"[ \t\r\n]*:[ \t\r\n]*')
-  if e then
-    id, last = match(s, '^"([^"\\%c]+)"[ \t\r\n]*[,}]()', e + 1)
-    if not id then id, last = integer(s, e + 1) end
-    if id and #id <= 200 and last <= 512 then return id end
-  elseif not find(s, '^[ \t\r\n]*{') then
-    return nil
+  if #leave == 0 then return end
+  if #zadd > 0 then
+    call('HSET', D, unpack(hset))
+    call('ZADD', B, unpack(zadd))
+--@ for zset
+    -- They leave Q, too, before they leave QRETRY, unless they are cancelled.
+    local ids = {}
+    for i, tag in ipairs(back) do ids[i] = id_of(tag) end
+    if #ids > 0 then call('ZREM', Q, unpack(ids)) end
+--@ end
   end
-  if decodes < 65536 and #s > decodes then return false end
-  decodes = decodes - #s
-  if not id or #id > 200 then id = decoded(s) end
-  return id and #id <= 200 and id or nil
+  call('ZREM', R, unpack(leave))
+  if #gone > 0 then
+    dropped = dropped + #gone
+    call('HDEL', D, unpack(gone))
+  end
 end
 
---@ include pop_retries
+-- Reads the next `count` due tags and their fields of QDELIVERY; fewer if this pop has
+-- read many bytes of them.  Reads them one by one: both could be of any size.
+local size = 0
+local function next_due(count)
+  local tags, values = {}, {}
+  while #tags < count and size <= 65536 do
+    local rank = passed + #tags
+    local e = call('ZRANGE', R, rank, rank, 'WITHSCORES')
+    if not e[2] or tonumber(e[2]) > now then break end
+    local value = call('HGET', D, e[1]) or ''
+    size = size + #e[1] + #value
+    tags[#tags + 1], values[#values + 1] = e[1], #value <= 300 and value or ''
+  end
+  return tags, values
+end
 
+local function retries(enough)
+  while due and got < enough and not full and looked < n + 100 do
+    local tags, values = next_due(math.min(enough - got, 25))
+    due = #tags > 0
+    if due then take(tags, values) end
+  end
+end
+
+local function fewest()
+  if not due or got >= n then return end
+  local tags, values = next_due(50)
+  if #tags == 0 then return end
+  local best, least
+  for i in ipairs(tags) do
+    local attempts = tonumber(match(values[i], '^%d+')) or 0
+    if not least or attempts < least then best, least = i, attempts end
+  end
+  take({tags[best]}, {values[best]})
+end
+
+-- fresh(enough, newest) leases new messages until got is enough.
+--@ for list
+--@ include ident
+--@ for names
+-- The message is the name of a key, and that is its id, if it can be one.
+local function ident(s)
+  return #s >= 1 and #s <= 200 and not find(s, '[%z\1-\31\127]') and s or nil
+end
+--@ for list names
 --@ include pop_list
---@ include pop_turns
+--@ for zset
+--@ include pop_zset
+--@ for stream
+--@ include pop_stream
+--@ end
 
+-- Due retries and new messages take turns, so that neither can starve the other.  ARGV says
+-- which sort comes first.  That sort gets half of n, rounded up, and the other one the rest.
+-- If one has too few, the other fills up.  "due" gives retries all of n.
+local turn, half = match(ARGV[10], '^%a+'), math.ceil(n / 2)
+if turn == 'new' then fresh(half)
+elseif turn == 'newest' then fresh(half, true)
+elseif turn == 'fewest' then fewest()
+elseif turn == 'due' then retries(n)
+else retries(half) end
+if turn == 'new' then retries(n)
+elseif turn == 'newest' then fewest() end
+fresh(n)
+retries(n)
+
+--@ for list names
 waiting = waiting - took
---@ include pop_count
---@ include pop_end
+-- The fleet's total, for the estimate of how long messages wait (src/policy/waited.h).  What a
+-- probe takes at the newest end is not counted, as if it had not arrived.
+if counted > 0 then
+  local taken = redis.pcall('HINCRBY', S, 'taken', counted)
+  if type(taken) == 'number' then out[7] = taken end
+end
+--@ for zset
+waiting = due_by(Q, now)
+--@ end
+if gap > 0 then
+  if got < n then redis.pcall(save_rate(got)) end
+  tat = tat + got * gap
+end
+out[3] = waiting
+out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+-- Only messages that were passed over are due: the caller must not pop again at once.
+if passed > 0 and got == 0 then out[4] = string.format('%.6f', now + 0.1) end
+out[5] = dropped
+out[6] = got == n and limited() or ''
+return out

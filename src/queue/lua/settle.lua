@@ -1,10 +1,10 @@
 -- settle: writes the results of deliveries.  One call settles many, each independently.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD, of a zset or stream Q, then the lists
+--         that are pushed to
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
---         over       the daemon's last call (INSTANCE.NUMBER), if it has no other message
---                    in flight; else ""
+--         group      of a stream
 --         then for each result one of
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
@@ -14,13 +14,18 @@
 --                                              FAILED "1": counts as an attempt; ANSWER: the
 --                                              words of the handler's verdict, or ""
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
+--         or for each result
+--           "push" TAG TOKEN N, then N times TARGET COUNT MESSAGE ...
+--                                              an ack that hands messages over; TARGET is
+--                                              the number of the list among its KEYS, the
+--                                              first one is 1.  "grow": the same, where
+--                                              the pushes take more memory than the acks
+--                                              free
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"
 --         "held"     another delivery has the message, or it waits for one
---         "gone"     the tag is nowhere, and Redis has seen our pop: it was settled
---         "lost"     the tag is nowhere, and Redis has forgotten our pop; or it has no
---                    payload
---         "held lost"  as held, but Redis has forgotten our pop: it may be another message
+--         "gone"     the tag is nowhere: it was settled, or Redis has forgotten it; or it
+--                    has no payload
 --         "taken"    our token, but in neither zset: a foreign consumer
 --                    requeued or acked it; the rest of it is removed
 --         "cancelled"  instead of retry, defer or return: it was cancelled, and is
@@ -28,19 +33,209 @@
 --                    " by WHO" follows if it is known who cancelled it
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
 --         "again"    not done: this call has copied enough payload
---         "error TEXT"     perhaps not done; send it again
+--         "error TEXT"     perhaps not done; send it again.  Of a push: not done
+--         Of a zset: due is "0" if an id is due in Q because its run has ended
 -- Effect  Acts only if QDELIVERY holds the token.  A retry is in QRETRY before it
---         leaves QBACKUP, a dead letter in QDEAD before the message is removed.  With
---         over, the record of the daemon's pops (see part/seen.lua) is removed, unless
---         a later pop has taken messages, or a result is not done.
+--         leaves QBACKUP, a dead letter in QDEAD before the message is removed.
+--         It pushes all messages of a result, in their order, and acks it, or does
+--         neither.  At maxmemory Redis refuses a call that grows before anything has
+--         changed.  An entry of a stream is acknowledged (XACK) when it is done, whoever
+--         has it.  An id of a zset that was put off while it ran gets its score back
+--         before its tag leaves QBACKUP.
 -- Again   The second answer is "gone" for an ack or a letter, "held" for a retry, defer
---         or return; with over it is "lost" instead of "gone".  The token is removed
---         last, so a result that failed in the middle is done again, to the same end.
-local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--         or return.  The token is removed last, so a result that failed in the middle
+--         is done again, to the same end.
+--@ sources list zset stream
+local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
-local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
---@ include letter
+local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
+--@ for list
+local targets = 5
+--@ for zset stream
+local targets = 6
+--@ for zset
+--@ include unique
+-- hooks.leave(tags, done): called before they leave QBACKUP, for QRETRY, or, done, for good.
+-- hooks.due(): a time to answer as due; nil for QRETRY's first.
+local again = false
+call('ZCARD', Q)
+hooks.leave = function(tags)
+  for _, tag in ipairs(tags) do again = put_back(id_of(tag)) or again end
+end
+hooks.due = function() return again and '0' or nil end
+--@ for stream
+local group = ARGV[3]
+first = 4
+call('XLEN', Q)
+--@ include stream_entry
+hooks.leave = function(tags, done) if done then acknowledge(tags) end end
+--@ end
+-- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
+if ARGV[first] == 'grow' then call('ZADD', R, 'XX', 0, '\0') end
 --@ include mark
---@ include seen
---@ include settle_begin
---@ include settle_all
+call('HLEN', D)
+local retries = call('ZRANGE', R, 0, 0)[1] ~= nil
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+-- Writes nothing, but goes first so that maxmemory does not refuse the later commands.
+-- It also shows whether fields of QDELIVERY may be deleted.
+local nobody = '\0' .. t[1] .. t[2]
+call('HDEL', C, nobody)
+if hooks.leave then call('ZREM', B, nobody) end
+local out = {string.format('%.6f', now), ''}
+
+-- An error's text.  Redis before 7.2 does not name the command that is not permitted.
+-- So this calls each command of the script in a way that changes nothing, until Redis
+-- refuses one.
+local function text(e)
+  e = type(e) == 'table' and e.err or tostring(e)
+  if not string.find(e, "can't run", 1, true) then return e end
+  for _, words in ipairs({{'HMGET', D, nobody}, {'HGET', D, nobody}, {'HSTRLEN', C, nobody},
+      {'HEXISTS', C, nobody}, {'ZSCORE', B, nobody}, {'ZMSCORE', B, nobody}, {'ZREM', B, nobody},
+      {'ZADD', R, 'XX', 0, nobody}, {'XACK', R, nobody, '0-0'}}) do
+    local answer = redis.pcall(unpack(words))
+    if type(answer) == 'table' and answer.err and string.find(answer.err, "can't run", 1, true) then
+      return words[1] .. ': ' .. e
+    end
+  end
+  return 'HSET: ' .. e
+end
+
+local function token(value)
+  return unmark(match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)'))
+end
+
+local function forget(tags)
+  if hooks.leave then hooks.leave(tags, true) end
+  call('ZREM', B, unpack(tags))
+  if retries then call('ZREM', R, unpack(tags)) end
+  call('HDEL', C, unpack(tags))
+  call('HDEL', D, unpack(tags))
+end
+
+if ARGV[first] == 'push' or ARGV[first] == 'grow' then
+--@ include hand_over
+end
+
+--@ include letter
+local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 8, stale = 3}
+local copied = 0
+
+-- Acks at most 50 deliveries; at[i]: where ARGV has the ith.
+local function acks(at)
+  local tags, done = {}, {}
+  for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
+  local values = call('HMGET', D, unpack(tags))
+  local inb = #tags > 8 and call('ZMSCORE', B, unpack(tags))
+  for i, a in ipairs(at) do
+    local tag, answer = tags[i], at.answer[i]
+    if token(values[i]) == ARGV[a + 2] then
+      done[#done + 1] = tag
+      if hooks.leave then hooks.leave({tag}, true) end
+      local was = inb and inb[i] or not inb and call('ZREM', B, tag) == 1
+      was = was or retries and call('ZSCORE', R, tag)
+      out[answer] = was and 'ok' or 'taken'
+    else
+      local live = values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+      out[answer] = live and 'held' or 'gone'
+    end
+  end
+  if #done == 0 then return end
+  if inb then call('ZREM', B, unpack(done)) end
+  if retries then call('ZREM', R, unpack(done)) end
+  call('HDEL', C, unpack(done))
+  call('HDEL', D, unpack(done))
+end
+
+-- Settles one delivery in any other way.
+local function one(a)
+  local op, tag = ARGV[a], ARGV[a + 1]
+  local value = call('HGET', D, tag)
+  local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+  local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
+  local bare, mark, who, front = unmark(tok)
+  if bare ~= ARGV[a + 2] then return (live or value) and 'held' or 'gone' end
+  if not live then forget({tag}) return 'taken' end
+  if op == 'stale' then return 'held' end
+  local size = call('HSTRLEN', C, tag)
+  local missing = size == 0 and call('HEXISTS', C, tag) == 0
+  -- An ack and a dead letter end a cancelled message anyway; any other result would
+  -- deliver it again.
+  local cancelled = mark and op ~= 'dead'
+  local by = mark and who ~= '' and 'by ' .. who
+  local answer = (mark == 'drop' or missing) and 'cancelled' or 'cancelled dead'
+  if by then answer = answer .. ' ' .. by end
+  if cancelled and (mark == 'drop' or missing) then forget({tag}) return answer end
+  if missing then forget({tag}) return 'gone' end
+  local attempts = math.min(tonumber(n), 999999998)
+  local function later(delay)
+    -- They change nothing: if an ACL denies one, that must happen before the first
+    -- change.
+    call('ZREM', B, nobody)
+    call('HSET', D, tag, value)
+    call('ZADD', R, string.format('%.6f', now + delay), tag)
+    retries = true
+    if hooks.leave then hooks.leave({tag}) end
+    call('ZREM', B, tag)
+    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. (front or '') .. '- ' .. rest)
+  end
+  if op == 'return' and not cancelled then later(0) return 'ok' end
+  if (op == 'retry' or op == 'defer') and not cancelled then
+    attempts = attempts + (op == 'retry' and 1 or 0)
+    later(tonumber(ARGV[a + 3]) or 0)
+    return 'ok'
+  end
+  if copied > 0 and copied + size > 1048576 then return 'again' end
+  copied = copied + size
+  attempts = attempts + (not cancelled and ARGV[a + 3] == '1' and 1 or 0)
+  local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
+  local body = call('HGET', C, tag)
+  by = by and 'cancelled ' .. by or ''
+  local said = ARGV[a + 6] or ''
+  if by ~= '' and ARGV[a + 4] == 'cancelled' then
+    said = string.gsub(said, '[^\n]$', '%0\n') .. by
+  end
+  local write = cancelled and letter(id, body, 'cancelled', attempts, '', by, '') or
+    letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7])
+  -- If Redis refused a command after the letter was written, each new attempt would
+  -- write one more letter.  So try the commands here first, where nothing has changed
+  -- yet.
+  if hooks.leave then hooks.leave({nobody}, true) end
+--@ for zset
+  call('ZADD', Q, 'XX', 0, nobody)
+--@ end
+  call('ZREM', B, nobody)
+  call('HDEL', C, nobody)
+  call('HDEL', D, nobody)
+  local e = redis.pcall(unpack(write))
+  if type(e) == 'table' and e.err then later(60) return deferred(e) end
+  forget({tag})
+  return cancelled and answer or 'ok'
+end
+
+local a, answer, batch, others = first, 3, {answer = {}}, {}
+local function flush()
+  local ok, e = pcall(acks, batch)
+  if not ok then
+    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. text(e) end
+  end
+  batch = {answer = {}}
+end
+while ARGV[a] do
+  out[answer] = 'error unknown operation'
+  if ARGV[a] == 'ack' then
+    batch[#batch + 1], batch.answer[#batch + 1] = a, answer
+    if #batch == 50 then flush() end
+  else
+    others[#others + 1] = {a, answer}
+  end
+  if not words[ARGV[a]] then break end
+  a, answer = a + words[ARGV[a]], answer + 1
+end
+if #batch > 0 then flush() end
+for _, o in ipairs(others) do
+  local ok, e = pcall(one, o[1])
+  out[o[2]] = ok and e or 'error ' .. text(e)
+end
+out[2] = hooks.due and hooks.due() or retries and redis.pcall('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+return out

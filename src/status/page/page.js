@@ -19,6 +19,8 @@ const WINDOW = 15 * 60 * 1000;		/* that plots show */
 const GAP = 150 * 1000;			/* longer without a sample: the line is broken */
 const DIFFER_MAX = 5;			/* queues with different settings that are named */
 const FIND_FROM = 8;			/* with so many queues, the search field is shown */
+const HIDDEN = "Over TCP this page shows no ids, errors and progress of messages. To see them, use rqctl, " +
+    "let http.listen be a unix socket, or set http { details = true }.";
 
 const byId = id => document.getElementById(id);
 
@@ -211,7 +213,7 @@ function drawFigure(figure, lines, what, text) {
 
 /* For each queue, by key: its samples.  A sample is an array of its time and these figures. */
 const past = new Map();
-const DEPTH = 1, RUNNING = 2, LATENCY = 3, ACKED = 4, FAILED = 5;
+const DEPTH = 1, ACKED = 2, FAILED = 3;
 
 let skew = 0;		/* milliseconds that this clock is ahead of the daemon's */
 let sampled = 0;	/* when the last sample was added; 0: the history must be read */
@@ -224,7 +226,7 @@ function takeHistory(answer) {
 
 	past.clear();
 	for (const q of listOf(from.queues)) {
-		const figures = ["depth", "running", "latency", "acked_rate", "failed_rate"].map(name => arrayOf(q[name]));
+		const figures = ["depth", "acked_rate", "failed_rate"].map(name => arrayOf(q[name]));
 		past.set(textOf(q.key), times.map((t, i) => [t].concat(figures.map(f => numberOf(f[i]))))
 		    .filter(s => s[0] > Date.now() - WINDOW));
 	}
@@ -240,8 +242,7 @@ function remember(queues) {
 	sampled = now;
 	for (const q of queues) {
 		const samples = past.get(q.id) || [];
-		samples.push([now, q.depth, q.running, q.latency === null ? q.latency_least : q.latency,
-		    q.okRate, q.failRate]);
+		samples.push([now, q.depth, q.okRate, q.failRate]);
 		past.set(q.id, samples);
 	}
 	for (const [key, samples] of past) {
@@ -416,8 +417,7 @@ class Table {
 
 /* Writes a number; cls: the class if it is not 0. */
 function figure(cell, n, cls) {
-	write(cell, number(n));
-	dress(cell, "n" + (n ? (cls ? " " + cls : "") : " zero"));
+	writeText(cell, number(n), n, cls ? "n " + cls : "n");
 }
 
 let rowNumber = 0;
@@ -446,13 +446,19 @@ function stateOf(q) {
 	return [(q.state === "ok" ? [] : [q.state]).concat(more).join(", "), "warn"];
 }
 
-function writeState(cell, q) {
-	const [text, mood] = stateOf(q);
-
+function writePill(cell, [text, mood]) {
 	if (!cell.firstChild)
 		cell.append(element("span"));
 	write(cell.firstChild, text);
 	dress(cell.firstChild, "pill " + mood);
+}
+
+/* A name, and what it belongs to in small letters. */
+function writeTwo(cell, name, other) {
+	if (!cell.firstChild)
+		cell.append(element("span"), element("small"));
+	write(cell.firstChild, name);
+	write(cell.lastChild, other);
 }
 
 function writeRunning(cell, q) {
@@ -481,14 +487,10 @@ function writePlot(cls, lines, what, points, text) {
 	};
 }
 
-/* ">12m": the message already waited when the daemon first saw the list. */
-function latencyText(q) {
-	return q.latency === null && q.latency_least !== null ? ">" + age(q.latency_least) : age(q.latency);
-}
-
-function writeLatency(cell, q) {
-	write(cell, latencyText(q));
-	dress(cell, q.latency || q.latency_least !== null && q.latency === null ? "n" : "n zero");
+/* Writes a figure's text; grey where there is none. */
+function writeText(cell, text, any, cls) {
+	write(cell, text);
+	dress(cell, any ? cls || "n" : "n zero");
 }
 
 const MOODS = { bad: 0, warn: 1, ok: 2, idle: 3 };
@@ -498,7 +500,7 @@ const urgency = q => q.trouble * 1e12 + (q.waiting || 0);
 
 const queueTable = new Table(byId("queues"), [
 	{ label: "Queue", cls: "name", write: writeName, value: q => q.name },
-	{ label: "State", cls: "state", write: writeState, value: urgency },
+	{ label: "State", cls: "state", write: (cell, q) => writePill(cell, stateOf(q)), value: urgency },
 	{ label: "Waiting", cls: "n", value: q => q.waiting,
 	    write: (cell, q) => figure(cell, q.waiting, "strong") },
 	{ label: "Running", cls: "n", write: writeRunning, value: q => q.running },
@@ -506,12 +508,13 @@ const queueTable = new Table(byId("queues"), [
 	{ label: "Delayed", cls: "n", write: (cell, q) => figure(cell, q.delayed), value: q => q.delayed },
 	{ label: "Dead", cls: "n", write: (cell, q) => figure(cell, q.dead, "bad"), value: q => q.dead },
 	{ label: "Done/s", cls: "n", value: q => q.okRate,
-	    write: (cell, q) => { write(cell, rate(q.okRate)); dress(cell, q.okRate ? "n" : "n zero"); } },
+	    write: (cell, q) => writeText(cell, rate(q.okRate), q.okRate) },
 	{ label: "Failed/s", cls: "n", value: q => q.failRate,
-	    write: (cell, q) => { write(cell, rate(q.failRate)); dress(cell, q.failRate ? "n bad" : "n zero"); } },
-	{ label: "Latency", cls: "n", value: q => q.latency === null ? q.latency_least : q.latency, write: writeLatency },
+	    write: (cell, q) => writeText(cell, rate(q.failRate), q.failRate, "n bad") },
+	{ label: "Latency", cls: "n", value: q => q.latency,
+	    write: (cell, q) => writeText(cell, age(q.latency), q.latency) },
 	{ label: "Oldest run", cls: "n", value: q => q.oldest,
-	    write: (cell, q) => { write(cell, age(q.oldest)); dress(cell, q.oldest === null ? "n zero" : "n"); } },
+	    write: (cell, q) => writeText(cell, age(q.oldest), q.oldest !== null) },
 	{ label: "Depth, 15 min", cls: "plots",
 	    write: writePlot("", ["depth"], "Depth", q => [column(q.id, DEPTH)], number) },
 	{ label: "Done, failed/s", cls: "plots second",
@@ -521,6 +524,7 @@ const queueTable = new Table(byId("queues"), [
 /* -- an open row ------------------------------------------------------------------ */
 
 const details = new Map();	/* the newest answer of /queue, by key */
+let hides = false;		/* the daemon hides ids, errors and progress from this page */
 
 function copyButton(code) {
 	const button = element("button", "copy", "Copy");
@@ -556,11 +560,10 @@ function openQueue(q) {
 	const plots = element("div", "figures");
 	const last = element("div");
 
-	plots.append(figurePlot("Depth", "", ["depth"]), figurePlot("Done and failed per second", "rate", ["done", "fail"]),
-	    figurePlot("Latency", "late", ["depth"]), figurePlot("Running", "", ["depth"]));
+	plots.append(figurePlot("Depth", "", ["depth"]), figurePlot("Done and failed per second", "rate", ["done", "fail"]));
 	last.append(element("p", "about"), element("pre"));
 	box.append(element("p", "cause"), element("p", "cause why"), plots, part("Commands", "commands", element("ul")),
-	    part("Last error", "error", last), part("Dead letters by reason", "reasons", element("ul")),
+	    part("Last error", "error", last),
 	    part("Daemons", "servers", element("ul")), part("Schedules", "ticks", element("ul")));
 	drawQueue(box, q, true);
 	askQueue(q.id);
@@ -586,11 +589,12 @@ function drawList(box, lines) {
 	}, (line, [first, rest]) => { write(line.firstChild, first); write(line.lastChild, rest); });
 }
 
-function drawLast(box, letter) {
+/* The newest dead letter; hidden: this page may not show it. */
+function drawLast(box, letter, hidden) {
 	const id = textOf(letter.id) || textOf(letter.id_base64);
 
-	box.hidden = Object.keys(letter).length === 0;
-	write(box.lastChild.firstChild, id + " died " + when(numberOf(letter.died)) +
+	box.hidden = Object.keys(letter).length === 0 && !hidden;
+	write(box.lastChild.firstChild, hidden ? HIDDEN : id + " died " + when(numberOf(letter.died)) +
 	    (textOf(letter.host) ? " on " + textOf(letter.host) : "") + ": " + textOf(letter.reason) +
 	    ", status " + textOf(letter.status) + ", attempts " + textOf(letter.attempts));
 	write(box.lastChild.lastChild, [textOf(letter.answer) && "it said: " + textOf(letter.answer),
@@ -612,25 +616,18 @@ function scheduleLine(s) {
 
 function drawQueue(box, q, plots) {
 	const d = details.get(q.id) || {}, letters = objectOf(d.letters);
-	const [cause, why, figures, commands, last, reasons, servers, ticks] = box.children;
-	const looked = numberOf(letters.looked);
+	const [cause, why, figures, commands, last, servers, ticks] = box.children;
 
 	write(cause, q.name + ": " + stateOf(q)[0] + ". " + textOf(d.hint));
 	dress(cause, "cause " + stateOf(q)[1]);
-	write(why, textOf(d.cause));
+	write(why, textOf(d.cause) || (hides && q.state.startsWith("suspended") ? HIDDEN : ""));
 	why.hidden = why.textContent === "";
 	if (plots) {
 		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Depth", number);
 		drawFigure(figures.children[1], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
-		drawFigure(figures.children[2], [column(q.id, LATENCY)], "Latency", age);
-		drawFigure(figures.children[3], [column(q.id, RUNNING)], "Running", number);
 	}
 	drawCommands(commands, arrayOf(d.commands).map(textOf));
-	drawLast(last, objectOf(letters.newest));
-	write(reasons.firstChild, "Dead letters by reason" + (looked !== null && looked < numberOf(letters.total) ?
-	    ", of the latest " + looked : ""));
-	drawList(reasons, listOf(letters.reasons).map(r =>
-	    [number(numberOf(r.count)), textOf(r.reason) + ", last " + when(numberOf(r.last))]));
+	drawLast(last, objectOf(letters.newest), hides && numberOf(letters.total) > 0);
 	const serving = listOf(d.servers), leases = new Set(serving.map(s => numberOf(s.lease))).size > 1;
 
 	drawList(servers, serving.map(s => serverLine(s, leases)));
@@ -679,21 +676,10 @@ function askOpen() {
 let scheduled = [];
 
 const scheduleTable = new Table(byId("schedules"), [
-	{ label: "Schedule", cls: "name", value: s => s.name,
-	    write: (cell, s) => {
-		    if (!cell.firstChild)
-			    cell.append(element("span"), element("small"));
-		    write(cell.firstChild, s.name);
-		    write(cell.lastChild, s.queue);
-	    } },
+	{ label: "Schedule", cls: "name", value: s => s.name, write: (cell, s) => writeTwo(cell, s.name, s.queue) },
 	{ label: "State", cls: "state", value: s => s.missed === null ? 0 : 1,
-	    write: (cell, s) => {
-		    if (!cell.firstChild)
-			    cell.append(element("span"));
-		    write(cell.firstChild, s.missed !== null ? "missed " + moment(s.missed) :
-			s.last === null ? "has not run yet" : "ok");
-		    dress(cell.firstChild, "pill " + (s.missed !== null ? "warn" : s.last === null ? "idle" : "ok"));
-	    } },
+	    write: (cell, s) => writePill(cell, s.missed !== null ? ["missed " + moment(s.missed), "warn"] :
+		s.last === null ? ["has not run yet", "idle"] : ["ok", "ok"]) },
 	{ label: "Rule", cls: "mono", write: (cell, s) => write(cell, s.rule) },
 	{ label: "Last", cls: "n", value: s => s.last, write: (cell, s) => write(cell, when(s.last)) },
 	{ label: "Next", cls: "n", value: s => s.next, write: (cell, s) => write(cell, when(s.next)) },
@@ -702,12 +688,7 @@ const scheduleTable = new Table(byId("schedules"), [
 /* The progress that handlers have reported, for the messages that have run longest. */
 const progressTable = new Table(byId("progress"), [
 	{ label: "Message", cls: "name", value: p => p.queue + " " + p.message,
-	    write: (cell, p) => {
-		    if (!cell.firstChild)
-			    cell.append(element("span"), element("small"));
-		    write(cell.firstChild, p.message);
-		    write(cell.lastChild, p.queue);
-	    } },
+	    write: (cell, p) => writeTwo(cell, p.message, p.queue) },
 	{ label: "Progress", cls: "state", write: (cell, p) => write(cell, p.progress) },
 	{ label: "Attempt", cls: "n", write: (cell, p) => write(cell, number(p.attempt)) },
 	{ label: "Running for", cls: "n", value: p => p.age, write: (cell, p) => write(cell, age(p.age)) },
@@ -733,12 +714,7 @@ function writeStates(cell, d) {
 
 const daemonTable = new Table(byId("daemons"), [
 	{ label: "Daemon", cls: "name", value: d => d.name + " " + d.instance,
-	    write: (cell, d) => {
-		    if (!cell.firstChild)
-			    cell.append(element("span"), element("small"));
-		    write(cell.firstChild, d.name || d.instance);
-		    write(cell.lastChild, d.here ? d.instance + ", this one" : d.instance);
-	    } },
+	    write: (cell, d) => writeTwo(cell, d.name || d.instance, d.here ? d.instance + ", this one" : d.instance) },
 	{ label: "Queues' states", cls: "state", write: writeStates },
 	{ label: "Running", cls: "n", write: (cell, d) => write(cell, number(d.running) + "/" + number(d.max_handlers)) },
 	{ label: "Queues", cls: "n", write: (cell, d) => write(cell, number(d.queues)) },
@@ -801,7 +777,7 @@ let shownAt = 0;	/* when that came */
 let version = null;	/* of the daemon that this page came from */
 
 const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest",
-    "latency", "latency_least"];
+    "latency"];
 
 function queueItem(from) {
 	const q = { id: textOf(from.key), name: textOf(from.name), kind: textOf(from.kind), state: textOf(from.state) };
@@ -917,7 +893,7 @@ function showQueues(status) {
 	const time = Date.parse(status.time) / 1000;
 	const fleet = eachOnce(listOf(status.fleet).map(d => daemonItem(d, status.daemon.instance, time)));
 
-	shown = eachOnce(listOf(status.queues).concat(listOf(status.unnamed)).map(queueItem));
+	shown = eachOnce(listOf(status.queues).map(queueItem));
 	shownAt = Date.now();
 	if (sampled > 0)
 		remember(shown);
@@ -971,7 +947,7 @@ function staleText() {
 function show(answer) {
 	const from = objectOf(answer);
 	const status = { time: textOf(from.time), daemon: daemonOf(objectOf(from.daemon)),
-	    queues: Array.isArray(from.queues) ? from.queues : null, unnamed: from.unnamed,
+	    queues: Array.isArray(from.queues) ? from.queues : null,
 	    fleet: from.fleet, progress: from.progress };
 	const d = status.daemon, redis = d.redis, time = Date.parse(status.time);
 
@@ -979,6 +955,9 @@ function show(answer) {
 	if (version !== null && version !== d.version)
 		location.reload();
 	version = d.version;
+	hides = from.details === false;
+	byId("hidden").hidden = !hides;
+	write(byId("hidden"), HIDDEN);
 	if (!isNaN(time) && Math.abs(Date.now() - time - skew) > 5000)
 		skew = Date.now() - time;
 	scheduled = eachOnce(listOf(from.schedules).map(scheduleItem));

@@ -1,24 +1,24 @@
 -- pop_list: takes new messages from a list.
--- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
---         id, nil if it has none, or false: the pop ends before this message
--- Gives   fresh(most, newest): leases them from the right end, or, the newest first, from
---         the left one, until got is most; took: how many came from the list;
---         counted: how many of them from the right end
+-- Needs   pop; ident(body)
+-- Gives   fresh(enough, newest): from the right end, or, the newest first, from the left one;
+--         took: how many came from the list; counted: how many of them from the right end
 local took, counted, last = 0, 0, ' ' .. stamp .. ' '
 local later = first and 1 or 0
-local function fresh(most, newest)
-  while got < most and took < waiting and not full do
+local function fresh(enough, newest)
+  while got < enough and took < waiting and not full do
     local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
-    -- Read them one by one: a chunk of LRANGE could be of any size.
+    -- Read them one by one: a chunk of LRANGE could be of any size.  What is read is
+    -- taken, for a large message is not to be read twice.
     repeat
+      if left < 1 or got > 0 and bytes >= room then full = true break end
       local body = call('LINDEX', Q, newest and text(m) or '-' .. text(m + 1))
-      local id = left >= 1 and (got == 0 or bytes + #body <= room) and ident(body)
+      local id = ident(body)
       if id == false then full = true break end
       m, got, bytes, left = m + 1, got + 1, bytes + #body, left - 1
       tokens[m] = name .. text(got)
       bodies[m], tags[m] = body, id or '~' .. tokens[m]
       idlens[m] = #tags[m]
-    until m == 25 or got == most or took + m == waiting
+    until m == 25 or got == enough or took + m == waiting
     if m == 0 then break end
     local inb = call('ZMSCORE', B, unpack(tags))
     local inr = later > 0 and call('ZMSCORE', R, unpack(tags))

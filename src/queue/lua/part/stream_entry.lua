@@ -1,10 +1,9 @@
--- stream_entry: reads the pending list of the group.
+-- stream_entry: reads the pending list of the group, and takes entries from it.
 -- Needs   call; Q group: the stream, its consumer group
 -- Gives   entry(tag): the id of the tag's entry, nil if the tag has none;
 --         rows(from, to, count): {id, consumer, milliseconds idle, deliveries} of
---         entries in the pending list; pending(id): of this one, or nil
---         claimed(row): whether another consumer was given it after us.  An entry of
---         the same id in a new stream, made after ours was deleted, does not count.
+--         entries in the pending list; acknowledge(tags): done, whoever has them; without
+--         an entry it only shows whether that is permitted
 local function entry(tag)
   local ms, seq = string.match(tag, '^(%d+)%-(%d+)$')
   local function fits(s) return #s < 20 or #s == 20 and s <= '18446744073709551615' end
@@ -19,10 +18,8 @@ local function rows(from, to, count)
   return call('XPENDING', Q, group, from, to, count)
 end
 
-local function pending(id)
-  return id and rows(id, id, 1)[1]
-end
-
-local function claimed(row)
-  return row and row[4] > 1
+local function acknowledge(tags)
+  local ids = {}
+  for _, tag in ipairs(tags) do ids[#ids + 1] = entry(tag) end
+  call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end

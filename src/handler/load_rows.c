@@ -1,0 +1,355 @@
+/*
+ * Makes rows of a configuration (rows.h): looks users and groups up, and reads env_files.
+ *
+ * A name service or a server of files may hang.  So a child for each user does that, and
+ * becomes that user before it reads.  Where a user is not found, or takes too long, the row
+ * says so.
+ */
+#include "handler/rows.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/trust.h"
+#include "handler/environment.h"
+#include "handler/identity.h"
+#include "handler/privilege.h"
+
+#define PATIENCE	(10 * SEC)
+#define LIMITS		6
+
+/* The queues of one user and group. */
+struct user_rows {
+	const char	*user, *group;
+	int		 file;		/* for the child's rows */
+	pid_t		 pid;		/* 0: it has ended */
+	bool		 good;		/* it has written all of them */
+};
+
+static bool
+belongs(const struct user_rows *l, const struct queue_config *q)
+{
+	return strcmp(l->user, q->user) == 0 && strcmp(l->group, q->group) == 0;
+}
+
+/* -- rows ---------------------------------------------------------------------------- */
+
+/*
+ * At the hard limit of RLIMIT_CPU the kernel sends SIGKILL; SIGXCPU, one second before
+ * it, tells why.
+ */
+static uint32_t
+add_limits(struct buf *b, const struct queue_config *q)
+{
+	const struct { int resource; uint64_t value; } all[LIMITS] = {
+		{ RLIMIT_NOFILE, q->limit_nofile }, { RLIMIT_AS, q->limit_as },
+		{ RLIMIT_CPU, q->limit_cpu }, { RLIMIT_FSIZE, q->limit_fsize },
+		{ RLIMIT_NPROC, q->limit_nproc }, { RLIMIT_CORE, q->limit_core },
+	};
+	struct spawn_limit l;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < LIMITS; i++) {
+		if (all[i].value == CONFIG_LIMIT_INHERIT)
+			continue;
+		memset(&l, 0, sizeof(l));
+		l.resource = all[i].resource;
+		l.value.rlim_cur = all[i].value;
+		l.value.rlim_max = all[i].value + (l.resource == RLIMIT_CPU ? 1 : 0);
+		buf_add(b, &l, sizeof(l));
+		n++;
+	}
+	return n;
+}
+
+static uint32_t
+add_strings(struct buf *b, char *const *list)
+{
+	uint32_t n = 0;
+
+	for (; list != NULL && list[n] != NULL; n++)
+		buf_add(b, list[n], strlen(list[n]) + 1);
+	return n;
+}
+
+/* Adds the row that begins at `at` with the room for its head. */
+static void
+end_row(struct buf *b, size_t at, struct spawn_row *head)
+{
+	while ((b->len - at) % 8 != 0)
+		buf_addc(b, '\0');
+	head->size = (uint32_t)(b->len - at);
+	memcpy(b->data + at, head, sizeof(*head));
+}
+
+static void
+add_error(struct buf *b, uint32_t queue, int error, enum spawn_step step)
+{
+	struct spawn_row head = { .queue = queue, .error = error, .step = (int32_t)step,
+	    .uid = (uid_t)-1, .gid = (gid_t)-1 };
+	size_t at = b->len;
+
+	buf_add(b, &head, sizeof(head));
+	buf_addc(b, '\0');
+	end_row(b, at, &head);
+}
+
+/* env_file: open, or -1: there is none, or, with an error, it cannot be opened. */
+static void
+add_row(struct buf *b, const struct config *config, uint32_t queue, const struct identity *id,
+    int env_file, int error)
+{
+	const struct queue_config *q = config->queues[queue];
+	struct spawn_row head = { .queue = queue, .keeps = q->leftovers == LEFTOVERS_KEEP,
+	    .prompt = q->mode == MODE_PERSISTENT,
+	    .uid = id->uid, .gid = id->gid, .umask = q->umask, .nice = q->nice,
+	    .ngroups = (uint32_t)id->ngroups };
+	size_t at = b->len;
+	int n = 0;
+
+	buf_add(b, &head, sizeof(head));
+	head.nlimits = add_limits(b, q);
+	buf_add(b, id->groups, id->ngroups * sizeof(*id->groups));
+	buf_add(b, q->directory, strlen(q->directory) + 1);
+	head.argc = add_strings(b, q->command);
+	if (error == 0 && (n = environment_make(config, q, id, env_file, b)) == -1)
+		error = errno;
+	if (error == 0)
+		head.envc = (uint32_t)n;
+	head.error = error;
+	head.step = error != 0 ? STEP_ENV_FILE : STEP_NONE;
+	end_row(b, at, &head);
+}
+
+/* Names a file that the main process may have opened, unless there is none. */
+static void
+add_file(struct buf *b, struct spawn_row *head, enum lend how, const char *path)
+{
+	if (path == NULL || path[0] != '/')
+		return;
+	buf_addc(b, (char)how);
+	buf_add(b, path, strlen(path) + 1);
+	head->argc++;
+}
+
+static void
+add_files(struct buf *b, const struct config *c)
+{
+	const struct redis_options *r = &c->redis;
+	const char *const read[] = { r->password_file, r->sentinel_password_file, r->tls_ca,
+	    r->tls_cert, r->tls_key };
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	struct spawn_row head = { .queue = ROWS_FILES };
+	char *credential = xasprintf("%s/redis-password", dir != NULL ? dir : "");
+	size_t at = b->len;
+
+	buf_add(b, &head, sizeof(head));
+	buf_addc(b, '\0');
+	for (size_t i = 0; i < ARRAY_LEN(read); i++)
+		add_file(b, &head, LEND_READ, read[i]);
+	if (dir != NULL)
+		add_file(b, &head, LEND_READ, credential);
+	for (char *const *s = r->servers; s != NULL && *s != NULL; s++) {
+		if (strncmp(*s, "unix:", 5) == 0)
+			add_file(b, &head, LEND_CONNECT, *s + 5);
+	}
+	add_file(b, &head, LEND_LOG, c->log.target);
+	if (strncmp(c->http.listen, "unix:", 5) == 0) {
+		add_file(b, &head, LEND_LISTEN, c->http.listen + 5);
+		add_file(b, &head, LEND_REMOVE, c->http.listen + 5);
+	}
+	end_row(b, at, &head);
+	free(credential);
+}
+
+static int
+write_all(int file, const struct buf *b)
+{
+	off_t end = lseek(file, 0, SEEK_END);
+
+	return end == -1 ? -1 : fd_write_at(file, b->data, b->len, end);
+}
+
+/* -- in a child for each user --------------------------------------------------------- */
+
+/* That user must not look into this process: no core of it is made, and nobody traces it. */
+static int
+become(const struct identity *id)
+{
+	struct rlimit core;
+
+	/* 1, and not 0, which a program behind a pipe ignores; but sudo(8) may have set 0. */
+	if (getrlimit(RLIMIT_CORE, &core) == -1)
+		return -1;
+	core.rlim_max = core.rlim_max < 1 ? core.rlim_max : 1;
+	core.rlim_cur = core.rlim_max;
+	if (setrlimit(RLIMIT_CORE, &core) == -1 ||
+	    (id->ngroups > 0 && setgroups(id->ngroups, id->groups) == -1) ||
+	    (id->gid != (gid_t)-1 && setresgid(id->gid, id->gid, id->gid) == -1) ||
+	    (id->uid != (uid_t)-1 && setresuid(id->uid, id->uid, id->uid) == -1))
+		return -1;
+	return prctl(PR_SET_DUMPABLE, 0) == -1 || prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 ? -1 : 0;
+}
+
+/* Opens without blocking: a fifo would stop us before we can see that it is one. */
+static int
+open_env_file(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/*
+ * Root opens an env_file if only root can have put it there; all others are opened as the
+ * user.
+ */
+static int
+look_up(const struct config *config, const struct user_rows *l,
+    bool (*wanted)(uint32_t, void *), void *arg)
+{
+	bool privileged = privilege_held();
+	int *fds = xcalloc(config->nqueues + 1, sizeof(*fds)), error = 0, r;
+	uid_t uid;
+	gid_t gid;
+	struct identity id = { .uid = (uid_t)-1 };
+	const char *what = "";
+	struct buf b = BUF_INIT;
+	const struct queue_config *q;
+
+	if (identity_find(l->user, l->group, &id, &what) == -1)
+		error = errno;
+	/* A handler of that user could trace the main process.  The check of names is earlier. */
+	if (error == 0 && privileged && config->privileged && privilege_user(&uid, &gid) &&
+	    id.uid == uid) {
+		error = EPERM;
+		what = "user";
+	}
+	for (uint32_t i = 0; i < config->nqueues; i++) {
+		q = config->queues[i];
+		fds[i] = -1;
+		if (privileged && error == 0 && belongs(l, q) && q->env_file[0] != '\0' &&
+		    trust_file(q->env_file, 0, NULL) == 0)
+			fds[i] = open_env_file(q->env_file);
+	}
+	if (privileged && error == 0 && become(&id) == -1) {
+		error = errno;
+		what = "user";
+	}
+	for (uint32_t i = 0; i < config->nqueues; i++) {
+		q = config->queues[i];
+		if (!config_consumes(q) || !belongs(l, q) || (wanted != NULL && !wanted(i, arg)))
+			continue;
+		if (error != 0) {
+			add_error(&b, i, error, what[0] == 'u' ? STEP_USER : STEP_GROUP);
+			continue;
+		}
+		if (q->env_file[0] != '\0' && fds[i] == -1)
+			fds[i] = open_env_file(q->env_file);
+		add_row(&b, config, i, &id, fds[i],
+		    q->env_file[0] != '\0' && fds[i] == -1 ? errno : 0);
+		fd_close(&fds[i]);
+	}
+	r = write_all(l->file, &b);
+	buf_done(&b);
+	identity_done(&id);
+	free(fds);
+	return r;
+}
+
+/* -- the loader ----------------------------------------------------------------------- */
+
+/* Waits until all children have ended, PATIENCE at most. */
+static void
+wait_for(struct user_rows *looks, size_t n)
+{
+	usec_t until = clock_mono() + PATIENCE, left;
+	size_t alive;
+	struct timespec ts;
+	sigset_t set;
+	int status;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	while ((left = until - clock_mono()) > 0) {
+		alive = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (looks[i].pid <= 0)
+				continue;
+			if (waitpid(looks[i].pid, &status, WNOHANG) == 0) {
+				alive++;
+				continue;
+			}
+			looks[i].pid = 0;
+			looks[i].good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		}
+		if (alive == 0)
+			return;
+		ts = (struct timespec){ .tv_sec = left / SEC, .tv_nsec = left % SEC * 1000 };
+		(void)sigtimedwait(&set, NULL, &ts);
+	}
+}
+
+/*
+ * As root, a queue that names no user is not run; only `rqd -q`, which has no file, may leave
+ * it out: root has typed the command, and root is its user.
+ */
+static bool
+is_run(const struct config *config, const struct queue_config *q)
+{
+	return config_consumes(q) &&
+	    (!privilege_held() || q->user[0] != '\0' || config->file[0] == '\0');
+}
+
+void
+load_rows(const struct config *config, int file, bool (*wanted)(uint32_t, void *), void *arg)
+{
+	struct user_rows *looks = xcalloc(config->nqueues + 1, sizeof(*looks));
+	const struct queue_config *q;
+	struct buf b = BUF_INIT;
+	size_t n = 0, k;
+
+	if (wanted == NULL)
+		add_files(&b, config);
+	for (uint32_t i = 0; i < config->nqueues; i++) {
+		q = config->queues[i];
+		if (!is_run(config, q) || (wanted != NULL && !wanted(i, arg)))
+			continue;
+		/* What the child writes comes behind it, and takes its place. */
+		add_error(&b, i, ETIMEDOUT, STEP_USER);
+		for (k = 0; k < n && !belongs(&looks[k], q); k++)
+			continue;
+		if (k < n)
+			continue;
+		looks[n] = (struct user_rows){ q->user, q->group, -1, 0, false };
+		looks[n].file = memfd_create("rqd-rows", MFD_CLOEXEC);
+		looks[n].pid = fork();
+		if (looks[n].pid == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(look_up(config, &looks[n], wanted, arg) == 0 ? 0 : 1);
+		}
+		n++;
+	}
+	wait_for(looks, n);
+	for (k = 0; k < n; k++) {
+		if (looks[k].pid > 0)
+			(void)kill(looks[k].pid, SIGKILL);
+		if (looks[k].good && lseek(looks[k].file, 0, SEEK_SET) != -1)
+			(void)!buf_read(&b, looks[k].file, SIZE_MAX);
+		fd_close(&looks[k].file);
+	}
+	if (write_all(file, &b) == -1)
+		fatal_os("cannot write rows: %s", strerror(errno));
+	buf_done(&b);
+	free(looks);
+}

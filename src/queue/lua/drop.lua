@@ -1,0 +1,51 @@
+-- drop: deletes messages that wait in QRETRY, or makes dead letters of them.
+--
+-- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD Q
+-- ARGV    mode       "drop" or "bury": a dead letter, reason "buried"
+--         dead_max   letters to keep, "0": all
+--         host       for the letter
+--         error      for the letter: who did it, and why
+--         group      of consumers, if Q is a stream
+--         tag ...    to bury, one: it is of any size
+-- Returns {gone, held}: held: how many stay because their lease ended while a daemon had
+--         them in flight, which may still settle them; or, to be buried, because they were
+--         cancelled: the next pop ends them as that says
+-- Effect  They are gone from all keys; a letter is written before.
+-- Again   Safe to repeat: it passes over messages that are gone.
+local C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call = redis.call
+local bury, dead_max, host, group = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5]
+--@ include letter
+--@ include stream_entry
+
+local leave = call('TYPE', Q).ok == 'stream' and acknowledge or function() end
+call('HLEN', C)
+call('HLEN', D)
+-- These commands remove nothing.  They go first so that maxmemory refuses none of the
+-- later ones, and so that a missing permission shows before the first change.
+local t = call('TIME')
+local nobody = '\0' .. t[1] .. t[2]
+call('ZREM', R, nobody)
+call('HDEL', C, nobody)
+leave({})
+local gone, held = 0, 0
+for i = 6, #ARGV do
+  local tag = ARGV[i]
+  local value = string.sub(call('HGET', D, tag) or '', 1, 300)
+  local attempts, token, idlen = string.match(value, '^(%d+) %d+ (%S+) %S+ (%d+)$')
+  local body = call('ZSCORE', R, tag) and (not bury or call('HGET', C, tag))
+  if body and not string.find(token or '-', bury and '^%-$' or '%-$') then
+    held = held + 1
+  elseif body then
+    if bury then
+      local id = string.sub(tag, 1, tonumber(idlen) or #tag)
+      call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4], ''), 2))
+    end
+    leave({tag})
+    call('ZREM', R, tag)
+    call('HDEL', C, tag)
+    call('HDEL', D, tag)
+    gone = gone + 1
+  end
+end
+return {gone, held}

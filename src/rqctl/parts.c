@@ -1,0 +1,828 @@
+/*
+ * rqctl peek, and the verbs on one part of a queue: retry list, now; delayed list, now, cancel;
+ * bury; dead list, show, export, retry, drop, move.
+ *
+ * Each is a walk over the selected messages of a part, page by page, which lists, writes or
+ * changes them.  A change is a row of `actions`: a step that changes some messages in one call.
+ * Each step is atomic in Redis, and puts a message to its new place before it deletes it from
+ * the old one.  So an interruption neither loses nor doubles a message, and the same command
+ * changes the rest.
+ *
+ * Delayed messages are in two places.  Producers add members to QDELAYED; for kind "unique"
+ * these are the ids in Q that are not due.  rqctl push --delay adds messages to QRETRY: there
+ * the delayed ones are those that no handler has seen.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/message.h"
+#include "queue/pausetext.h"
+#include "redis/slots.h"
+#include "rqctl/letters.h"
+#include "rqctl/listing.h"
+#include "rqctl/picture.h"
+#include "rqctl/waiting.h"
+
+#define STEP		500		/* letters per call at most */
+#define STEP_BYTES	"1048576"	/* of messages per call */
+#define LETTER_COLUMNS \
+	"LETTER=letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+#define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
+
+enum part { PART_RETRY, PART_DELAYED, PART_DEAD };
+
+struct walk {
+	struct ctl	*ctl;
+	struct select	 select;
+	bool		*found;		/* for each id: a message or letter has it; owned */
+	enum part	 part;
+	struct listing	*list;		/* to list the messages; or NULL */
+	bool		 write;		/* to write letters in full; */
+	bool		 json;		/* as JSON */
+	const struct action *action;	/* to change them; NULL: only counts them */
+	const struct target *to;	/* of dead retry, move: whose retries they become */
+	char		*error;		/* of bury; owned */
+	int64_t		 most;		/* matches at which it stops; 0: no limit */
+	double		 rate;		/* changes per second; 0: no limit */
+	bool		 silent;	/* shows no progress */
+	usec_t		 began;
+	/* The position of the walk, and its results: */
+	struct waiting_place at;
+	double		 now;		/* Redis seconds, of the last page */
+	int64_t		 looked;	/* letters, of so many in total */
+	int64_t		 total;
+	int64_t		 matched;	/* messages that it has found */
+	int64_t		 done;		/* messages that were changed */
+};
+
+/*
+ * A verb that changes messages.  step() changes up to n of them, by their members or letters,
+ * from number i on.  It returns how many of these it has looked at, or -1 after an error was
+ * reported; *gone: how many it has removed or moved.
+ */
+struct action {
+	const char	*verb;		/* in the table of verbs */
+	enum part	 part;
+	int		(*step)(struct walk *, const struct words *, int i, int n, int64_t *gone);
+	const char	*ask;		/* for the question: "retry" */
+	const char	*what;		/* "dead letter" */
+	const char	*word;		/* "retried" */
+	const char	*thing;		/* for the result; NULL: what */
+	const char	*member;	/* the number's name in JSON; NULL: word */
+};
+
+/* -- rows of lists -------------------------------------------------------------------- */
+
+/* Lists a message that waits; now: its due time is shown, as of then; -1: it has none. */
+static void
+list_waiting(struct listing *l, const struct waiting *m, double now, bool retries)
+{
+	double due = retries ? m->score : waiting_due(m);
+	bool place = l->ctl->args.verb->run == peek_run;
+	/* An id of kind "unique" that was enqueued again while it runs. */
+	bool again = place && due <= now && due != m->score && m->score < 1e11;
+	size_t len = l->array == NULL && m->len > WAITING_SHOWN ? WAITING_SHOWN : m->len;
+	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
+	json_t *o = json_object();
+
+	waiting_id(l->ctl->target.kind, m, id);
+	if (place)
+		json_set(o, "place:i", l->rows + 1);
+	json_set(o, "id:s", id[0] != '\0' ? id : NULL);
+	if (!place && m->taglen > 0)
+		json_set(o, "tag:b", m->tag, m->taglen);
+	if (now >= 0)
+		json_set(o, "due:f .due:s", due,
+		    again ? "after its run" : waiting_due_text(due, now, text));
+	if (!place)
+		json_set(o, "attempts:i crashes:i", (int64_t)m->delivery.attempts,
+		    (int64_t)m->delivery.crashes);
+	listing_row(l, json_set(o, "*:i message:b", place ? "length" : ".bytes", m->size, m->data,
+	    len));
+}
+
+/* Adds the fields of a letter under their names in QDEAD; returns the object. */
+static json_t *
+letter_json(json_t *o, const struct letter *l)
+{
+	char when[CLOCK_TEXT_MAX];
+
+	json_set(o, "letter:b died:s", l->name.data, l->name.len,
+	    clock_text((wall_t)(l->died * 1e6), when));
+	if (l->field[FIELD_ATTEMPTS].data != NULL)
+		json_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
+	for (size_t i = 0; i < FIELD_ATTEMPTS; i++)
+		if (l->field[i].data != NULL)
+			json_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
+	return o;
+}
+
+static void
+list_letter(struct listing *l, const struct letter *letter, double now)
+{
+	const struct bytes *f = letter->field, *reason = &f[FIELD_REASON];
+	const struct bytes *status = &f[FIELD_STATUS];
+	struct bytes said = f[FIELD_ANSWER];
+	json_t *o = json_object();
+	struct buf why = BUF_INIT;
+	const char *nl;
+
+	if (l->ctl->args.nwords == 0)
+		json_set(o, "queue:s", l->ctl->target.name);
+	letter_json(o, letter);
+	/* In what a handler has printed, the last line says most about the failure. */
+	if (said.len == 0) {
+		said = f[FIELD_ERROR];
+		while (said.len > 0 && strchr("\r\n", said.data[said.len - 1]) != NULL)
+			said.len--;
+		nl = said.len > 0 ? memrchr(said.data, '\n', said.len) : NULL;
+		if (nl != NULL)
+			said = (struct bytes){ nl + 1, said.len - (size_t)(nl + 1 - said.data) };
+	}
+	/* "status 65", "attempts 75", "crashed SIGKILL" or "too_large" */
+	buf_add(&why, reason->data, reason->len);
+	buf_puts(&why, reason->len > 0 && status->len > 0 ? " " : "");
+	buf_add(&why, status->data, status->len);
+	json_set(o, ".age:f .reason:b", now - letter->died, buf_str(&why), why.len);
+	if (said.len > 0)
+		json_set(o, ".error:b", said.data, said.len);
+	listing_row(l, o);
+	buf_done(&why);
+}
+
+/* -- letters in full ------------------------------------------------------------------ */
+
+/* Prints "NAME VALUE", or below the name each line of a value that has several. */
+static void
+write_field(const char *name, struct bytes b)
+{
+	bool lines = b.len > 0 && memchr(b.data, '\n', b.len) != NULL;
+	struct buf line = BUF_INIT;
+	const char *nl;
+	size_t n;
+
+	if (b.data == NULL)
+		return;
+	printf(lines ? "%s\n" : "%-9s ", name);
+	do {
+		nl = lines ? memchr(b.data, '\n', b.len) : NULL;
+		n = nl != NULL ? (size_t)(nl - b.data) : b.len;
+		buf_clear(&line);
+		out_escape(&line, b.data, n);
+		printf("%s%s\n", lines ? "    " : "", buf_str(&line));
+		n += nl != NULL;
+		b.data += n;
+		b.len -= n;
+	} while (b.len > 0);
+	buf_done(&line);
+}
+
+static void
+write_letter(const struct walk *w, const struct letter *l)
+{
+	static const enum letter_field order[] = {
+		FIELD_REASON, FIELD_ANSWER, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR,
+		FIELD_MESSAGE
+	};
+	const struct bytes *message = &l->field[FIELD_MESSAGE];
+	char when[CLOCK_TEXT_MAX];
+
+	if (ctl_given(w->ctl, OPT_RAW)) {
+		fwrite(message->data, 1, message->len, stdout);
+		return;
+	}
+	if (w->json) {
+		out_json(letter_json(json_object(), l), true);
+		return;
+	}
+	if (w->matched > 1)
+		putchar('\n');
+	write_field("letter", l->name);
+	write_field("id", l->field[FIELD_ID]);
+	printf("%-9s %s\n", "died", clock_text((wall_t)(l->died * 1e6), when));
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		write_field(letter_fields[order[i]], l->field[order[i]]);
+}
+
+/* -- steps ---------------------------------------------------------------------------- */
+
+static void
+add_members(struct words *w, const struct words *members, int i, int n)
+{
+	for (; n > 0; i++, n--)
+		words_mem(w, members->v[i], members->len[i]);
+}
+
+/* Makes members of QRETRY or QDELAYED due. */
+static int
+make_due(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	struct words words = ask_format("%s", w->ctl->target.keys.name[w->at.key]);
+
+	add_members(&words, members, i, n);
+	*gone = ask_number(ask_script_words(w->ctl, "due", 1, &words));
+	return *gone == -1 ? -1 : n;
+}
+
+/* Deletes messages that wait in QRETRY; or buries them, one after the other. */
+static int
+end_retries(struct walk *w, const struct words *members, int i, int n, bool bury, int64_t *gone)
+{
+	enum { DROP_GONE, DROP_HELD };	/* returned by drop.lua */
+	const struct target *t = &w->ctl->target;
+	char *const *k = t->keys.name;
+	struct redisReply *reply;
+	struct words words;
+	int end = i + n, step = bury ? 1 : n;
+
+	for (*gone = 0; i < end; i += step) {
+		words = ask_format("%s %s %s %s %s %s %lld %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
+		    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], bury ? "bury" : "drop",
+		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
+		    bury ? w->error : "", keys_group(&t->keys));
+		add_members(&words, members, i, step);
+		reply = ask_script_words(w->ctl, "drop", 5, &words);
+		if (reply == NULL)
+			return -1;
+		*gone += reply_int_at(reply, DROP_GONE);
+		if (bury && reply_int_at(reply, DROP_HELD) > 0)
+			ctl_error(w->ctl, EX_TEMPFAIL, "%.*s is still in flight, or cancelled",
+			    (int)members->len[i], members->v[i]);
+		reply_free(reply);
+	}
+	return n;
+}
+
+static int
+drop_delayed(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	struct words words;
+
+	if (w->at.key == KEY_RETRY)
+		return end_retries(w, members, i, n, false, gone);
+	words = ask_format("ZREM %s", w->ctl->target.keys.name[w->at.key]);
+	add_members(&words, members, i, n);
+	*gone = ask_number(ask_words(w->ctl, &words));
+	return *gone == -1 ? -1 : n;
+}
+
+static int
+bury(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	return end_retries(w, members, i, n, true, gone);
+}
+
+/* Puts letters back into their queue, or into w->to. */
+static int
+retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	enum { RETRY_DONE, RETRY_MOVED };	/* returned by dead_retry.lua */
+	const char *dead = w->ctl->target.keys.name[KEY_DEAD];
+	/* The target's keys are those of the letters' shard. */
+	const struct target *to = w->to != NULL ? w->to : &w->ctl->target;
+	char *const *k = to->keys.name;
+	bool ids = to->source == SOURCE_IDS;
+	struct words words = ids ? ask_format("%s %s " STEP_BYTES, k[KEY_QUEUE], dead) :
+	    ask_format("%s %s %s %s %s " STEP_BYTES, k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
+	    k[KEY_DELIVERY], dead);
+	struct redisReply *reply;
+	int did = -1;
+
+	add_members(&words, members, i, n);
+	reply = ids ? ask_script_words(w->ctl, "unique_dead_retry", 2, &words) :
+	    ask_script_words(w->ctl, "dead_retry", 5, &words);
+	if (reply != NULL) {
+		did = (int)reply_int_at(reply, RETRY_DONE);
+		*gone = reply_int_at(reply, RETRY_MOVED);
+	}
+	reply_free(reply);
+	return did;
+}
+
+static int
+drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	struct words words = ask_format("XDEL %s", w->ctl->target.keys.name[KEY_DEAD]);
+
+	add_members(&words, members, i, n);
+	*gone = ask_number(ask_words(w->ctl, &words));
+	return *gone == -1 ? -1 : n;
+}
+
+static const struct action actions[] = {
+	{ "retry now", PART_RETRY, make_due, NULL, "message", "made due", NULL, "made_due" },
+	{ "delayed now", PART_DELAYED, make_due, NULL, "message", "made due", NULL, "made_due" },
+	{ "delayed cancel", PART_DELAYED, drop_delayed, "cancel", "delayed message", "cancelled",
+	    "message", NULL },
+	{ "bury", PART_RETRY, bury, "bury", "message", "buried", NULL, NULL },
+	{ "dead retry", PART_DEAD, retry_letters, "retry", "dead letter", "retried", NULL, NULL },
+	{ "dead move", PART_DEAD, retry_letters, "move", "dead letter", "moved", NULL, NULL },
+	{ "dead drop", PART_DEAD, drop_letters, "drop", "dead letter", "dropped", NULL, NULL },
+};
+
+/* -- walks ---------------------------------------------------------------------------- */
+
+/* How many of the next n messages may be changed, or written, in one step: at least 1. */
+static int
+step_of(const struct walk *w, int n)
+{
+	if (w->rate <= 0 || w->rate / 10 >= n)
+		return n;
+	return w->rate / 10 < 1 ? 1 : (int)(w->rate / 10);
+}
+
+/*
+ * Counts n changes, shows the progress, and sleeps as --rate demands.  It computes from the
+ * beginning when the next step may start, so after a slow step the next ones follow at once.
+ * False: a signal has come, so the walk must stop.
+ */
+static bool
+add_done(struct walk *w, int64_t n)
+{
+	double passed = (double)(clock_mono() - w->began) / (double)SEC, left;
+	char done[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX];
+	usec_t due;
+
+	w->done += n;
+	if (w->part == PART_DEAD && !w->silent) {
+		left = w->looked > 0 && w->total > w->looked ?
+		    passed / (double)w->looked * (double)(w->total - w->looked) : 0;
+		out_progress("%s %s; %d%% of %s letters looked at, %.0f/s, %s left",
+		    w->action != NULL ? w->action->word : "exported", out_number(w->done, done),
+		    w->total > 0 ? (int)(100 * w->looked / w->total) : 100,
+		    out_number(w->total, of), passed > 0 ? (double)w->done / passed : 0,
+		    units_age(left, age));
+	}
+	if (w->rate <= 0)
+		return !ctl_interrupted();
+	due = w->began + (usec_t)((double)w->done / w->rate * (double)SEC);
+	return ctl_sleep(due > clock_mono() ? due - clock_mono() : 0);
+}
+
+/* Changes the members.  Returns how many are gone, or -1: the walk must stop. */
+static int64_t
+change(struct walk *w, const struct words *members)
+{
+	int64_t all = 0, gone;
+	int i, did;
+
+	for (i = 0; i < members->n; i += did) {
+		gone = 0;
+		did = w->action->step(w, members, i, step_of(w, members->n - i), &gone);
+		if (!add_done(w, gone > 0 ? gone : 0) || did <= 0)
+			return -1;
+		all += gone;
+	}
+	return all;
+}
+
+static bool
+goes_on(const struct walk *w)
+{
+	return !ctl_interrupted() && !out_failed() && (w->most == 0 || w->matched < w->most);
+}
+
+/*
+ * Whether one of the ids is the id or the name, a tag or a letter's number, of a message; marks
+ * it as found.  True, too, if there are no ids.
+ */
+static bool
+has_id(const struct walk *w, const char *id, size_t idlen, const char *name, size_t len)
+{
+	bool any = w->select.nids == 0;
+	const char *want;
+	size_t n;
+
+	for (int i = 0; i < w->select.nids; i++) {
+		want = w->select.ids[i];
+		n = strlen(want);
+		if (n > 0 && ((idlen == n && memcmp(id, want, n) == 0) ||
+		    (len == n && memcmp(name, want, n) == 0)))
+			any = w->found[i] = true;
+	}
+	return any;
+}
+
+/* Whether a message that waits for a time is selected. */
+static bool
+is_chosen(const struct walk *w, const struct waiting *m)
+{
+	const char *match = w->select.match;
+	char id[MESSAGE_ID_MAX + 1];
+
+	if (w->at.key == KEY_RETRY && w->part == PART_DELAYED && (m->delivery.attempts > 0 ||
+	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= w->now))
+		return false;
+	if (w->at.key == KEY_QUEUE && waiting_due(m) <= w->now)
+		return false;
+	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
+		return false;
+	waiting_id(w->ctl->target.kind, m, id);
+	return has_id(w, id, strlen(id), m->tag, m->taglen);
+}
+
+/*
+ * Lists or writes a message that is selected, or adds it to those that will be changed: one that
+ * waits, or a letter.  False: the list is full, so the walk is over.
+ */
+static bool
+take(struct walk *w, struct words *members, const struct waiting *m, const struct letter *letter)
+{
+	if (w->list != NULL && listing_is_full(w->list)) {
+		w->list->more = true;
+		return false;
+	}
+	w->matched++;
+	if (letter != NULL)
+		(void)has_id(w, letter->field[FIELD_ID].data, letter->field[FIELD_ID].len,
+		    letter->name.data, letter->name.len);
+	if (w->list != NULL && letter != NULL)
+		list_letter(w->list, letter, w->now);
+	else if (w->list != NULL)
+		list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY);
+	else if (w->write)
+		write_letter(w, letter);
+	else if (w->action != NULL && letter != NULL)
+		words_mem(members, letter->name.data, letter->name.len);
+	else if (w->action != NULL && w->at.key == KEY_RETRY)
+		words_mem(members, m->tag, m->taglen);
+	else if (w->action != NULL)
+		words_mem(members, m->data, m->len);
+	return true;
+}
+
+/* Lists or changes a page.  Returns 0, or -1 if the walk is over. */
+static int
+walk_page(struct walk *w, const struct redisReply *page)
+{
+	struct words members = { .n = 0 };
+	int64_t gone, chosen = 0;	/* chosen: of the members with the score in w->at */
+	double score = NAN;
+	struct waiting m;
+	int rc = 0;
+
+	w->now = waiting_now(page);
+	for (size_t i = 0; i < waiting_len(page) && rc == 0 && goes_on(w); i++) {
+		waiting_get(page, i, &m);
+		if (m.score != score)
+			chosen = 0;
+		score = m.score;
+		if (!is_chosen(w, &m))
+			continue;
+		chosen++;
+		rc = take(w, &members, &m, NULL) ? 0 : -1;
+	}
+	if ((gone = change(w, &members)) == -1)
+		rc = -1;
+	words_done(&members);
+	/* Gone members may have had other scores: the walk may then see a member twice. */
+	w->at.passed -= gone < chosen ? gone : chosen;
+	return rc;
+}
+
+/* Walks over retries, or delayed messages. */
+static void
+walk_times(struct walk *w)
+{
+	static const enum key places[] = { KEY_DELAYED, KEY_RETRY };
+	bool match = w->select.match[0] != '\0', json = w->list != NULL && w->list->array != NULL;
+	struct redisReply *page;
+	long cut;
+	int rc = 0;
+
+	EACH_KEY(i, &w->ctl->target)
+		for (size_t p = w->part == PART_RETRY; p < ARRAY_LEN(places); p++) {
+			w->at = (struct waiting_place){ .key = places[p] };
+			if (w->at.key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
+				w->at.key = KEY_QUEUE;
+			/* To change a member of QDELAYED, rqctl needs all of it. */
+			cut = match || json || (w->action != NULL && w->at.key != KEY_RETRY) ? -1 :
+			    w->action != NULL ? 0 : WAITING_CUT;
+			while (rc == 0 && !w->at.end && goes_on(w)) {
+				page = waiting_page(w->ctl, &w->ctl->target, &w->at, WAITING_PAGE,
+				    cut);
+				rc = page != NULL ? walk_page(w, page) : -1;
+				reply_free(page);
+			}
+		}
+}
+
+/* Walks over dead letters: a list has the newest first. */
+static void
+walk_letters(struct walk *w)
+{
+	struct words names = { .n = 0 };
+	struct letters l;
+	struct letter letter;
+	int n, i, rc = 0;
+
+	letters_init(&l, w->ctl, &w->select);
+	l.newest = w->list != NULL;
+	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
+	l.page = w->list != NULL ? listing_room(w->list, STEP - 1) + 1 :
+	    w->write ? step_of(w, STEP) : STEP;
+	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
+		w->looked = l.looked;
+		w->total = l.total;
+		for (i = 0; i < n && rc == 0 && goes_on(w); i++) {
+			letters_get(&l, i, &letter);
+			rc = take(w, &names, NULL, &letter) ? 0 : -1;
+		}
+		if (change(w, &names) == -1 ||
+		    ((w->write || w->action != NULL) && !add_done(w, w->write ? n : 0)))
+			rc = -1;
+		words_done(&names);
+	}
+	w->total = l.total;
+	letters_done(&l);
+}
+
+static void
+walk(struct walk *w)
+{
+	if (w->part == PART_DEAD)
+		walk_letters(w);
+	else
+		walk_times(w);
+	out_progress_clear();
+	if (ctl_interrupted() && w->ctl->status == 0)
+		w->ctl->status = EX_INTERRUPTED;
+}
+
+/* -- lists ---------------------------------------------------------------------------- */
+
+/* Lists the dead letters of all queues.  Returns how many there are. */
+static int64_t
+list_all(struct walk *w)
+{
+	struct ctl *c = w->ctl;
+	struct picture p;
+	int64_t total = 0;
+
+	if (picture_take(c, &p) == -1)
+		return 0;
+	for (size_t i = 0; i < p.n && c->status == 0; i++) {
+		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
+		c->target = p.targets[i];
+		if (p.depths[i].dead > 0)
+			walk(w);
+	}
+	for (size_t i = 0; i < p.n; i++)
+		if (p.depths[i].dead < 0 && p.depths[i].problem != NULL &&
+		    kind_has(p.targets[i].kind, TRAIT_LEASES))
+			ctl_error(c, ask_status(reply_error_of_text(p.depths[i].problem)),
+			    "%s: %s", p.targets[i].name, p.depths[i].problem);
+	c->target = (struct target){ .nkeys = 0 };
+	picture_done(&p);
+	return total;
+}
+
+/* retry list, delayed list, dead list. */
+void
+parts_list(struct ctl *c)
+{
+	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
+	static const char *const one[] = { "retry", "delayed message", "dead letter" };
+	const char *verb = c->args.verb->name;
+	struct listing l;
+	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
+		.part = strncmp(verb, "retry", 5) == 0 ? PART_RETRY :
+		strncmp(verb, "dead", 4) == 0 ? PART_DEAD : PART_DELAYED };
+	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
+	const char *queue = all ? "no queue" : c->target.name;
+	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
+	int rc = listing_init(&l, c, all ? "QUEUE=queue|" LETTER_COLUMNS : dead ? LETTER_COLUMNS :
+	    "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message");
+
+	l.table.last_min = dead ? ERROR_MIN : 0;
+	l.table.cut = (size_t)dead + all;
+	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
+		if (all)
+			total = list_all(&w);
+		else
+			walk(&w);
+	}
+	full = listing_is_full(&l) && c->status == 0;
+	narrow = select_is_narrow(&w.select);
+	if (dead && !all)
+		total = full && c->target.nkeys > 1 ?
+		    target_count(c, &c->target, "XLEN", KEY_DEAD) : w.total;
+	else if (full && !narrow && w.part == PART_RETRY)
+		total = target_count(c, &c->target, "ZCARD", KEY_RETRY);
+	listing_finish(&l, narrow ? -1 : total, dead ? "dead letters" : "messages",
+	    narrow ? out_text("no %s%s%s matches", one[w.part], all ? "" : " of ",
+		all ? "" : queue) : out_text("%s has %s%s", queue, all ? "" : "no ",
+		none[w.part]));
+}
+
+/* The next messages of a key, as rows or byte for byte.  Returns 0, or -1 after an error. */
+static int
+peek_page(struct listing *l, struct waiting_place *at, bool raw)
+{
+	const struct target *t = &l->ctl->target;
+	struct redisReply *page = waiting_page(l->ctl, t, at, listing_room(l, WAITING_PAGE),
+	    raw || l->array != NULL ? -1 : WAITING_CUT);
+	struct waiting m;
+
+	for (size_t i = 0; i < waiting_len(page); i++) {
+		waiting_get(page, i, &m);
+		if (!raw) {
+			list_waiting(l, &m, t->source == SOURCE_IDS ? waiting_now(page) : -1,
+			    false);
+			continue;
+		}
+		l->rows++;
+		fwrite(m.data, 1, m.len, stdout);
+	}
+	reply_free(page);
+	return page != NULL ? 0 : -1;
+}
+
+void
+peek_run(struct ctl *c)
+{
+	bool raw = ctl_given(c, OPT_RAW);
+	struct listing l;
+	struct depth d;
+	int64_t total = 0;
+	int rc;
+
+	if (raw)
+		c->args.value[OPT_JSON] = NULL;
+	rc = listing_init(&l, c, c->target.source == SOURCE_IDS ?
+	    ">PLACE=place|ID=id|DUE=.due|>BYTES=length|MESSAGE=message" :
+	    ">PLACE=place|ID=id|>BYTES=length|MESSAGE=message");
+	if (raw)
+		l.most = 1;
+	EACH_KEY(i, &c->target) {
+		struct waiting_place at = { .key = KEY_QUEUE };
+
+		while (rc == 0 && !at.end && !listing_is_full(&l))
+			rc = peek_page(&l, &at, raw);
+	}
+	if (raw && l.rows == 0 && c->status == 0)
+		ctl_error(c, EX_NOTHING, "no message waits in %s", c->target.name);
+	if (c->status == 0 && listing_is_full(&l) && l.array == NULL && !raw &&
+	    picture_depths(c, &c->target, 1, &d) == 0) {
+		total = d.problem == NULL ? d.waiting : 0;
+		depth_done(&d);
+	}
+	listing_end(&l, total, "messages", "no message waits in %s", c->target.name);
+}
+
+/* -- dead show, export, and changes ---------------------------------------------------- */
+
+/* Reads the selection and --rate.  Returns 0, or -1 after an error was reported. */
+static int
+begin(struct walk *w)
+{
+	char *cause;
+
+	w->began = clock_mono();
+	if (select_parse(w->ctl, &w->select) == -1)
+		return -1;
+	w->found = xcalloc((size_t)w->select.nids + 1, sizeof(w->found[0]));
+	if (ctl_given(w->ctl, OPT_RATE) &&
+	    units_parse_rate(ctl_value(w->ctl, OPT_RATE), &w->rate, &cause) == -1)
+		return ctl_wrong(w->ctl, OPT_RATE, cause);
+	return 0;
+}
+
+/* Reports the ids that no message has, or that nothing was found, unless an error was reported. */
+static void
+end(struct walk *w, const char *what)
+{
+	struct ctl *c = w->ctl;
+	bool ok = c->status == 0, none = ok && w->matched == 0 && w->select.nids == 0;
+	struct select id = { .nids = 1, .reason = "", .match = "" };
+	struct letters l;
+	int n;
+
+	for (int i = 0; i < w->select.nids && ok; i++) {
+		if (w->found[i])
+			continue;
+		id.ids = &w->select.ids[i];
+		letters_init(&l, c, &id);
+		l.cut = 0;
+		for (n = 0; w->part != PART_DEAD && n == 0 && !ctl_interrupted();)
+			n = letters_next(&l);
+		letters_done(&l);
+		if (n > 0)
+			ctl_error(c, EX_NOTHING, "%s is a dead letter: use rqctl dead retry %s %s",
+			    *id.ids, c->target.name, *id.ids);
+		else
+			ctl_error(c, EX_NOTHING, "%s has no %s %s", c->target.name, what, *id.ids);
+	}
+	if (none && select_is_narrow(&w->select))
+		ctl_error(c, EX_NOTHING, "no %s of %s matches", what, c->target.name);
+	else if (none)
+		ctl_error(c, EX_NOTHING, "%s has no %ss", c->target.name, what);
+	free(w->found);
+}
+
+/* dead show, dead export. */
+void
+parts_show(struct ctl *c)
+{
+	bool show = (c->args.verb->flags & VERB_SELECTS) != 0;
+	struct walk w = { .ctl = c, .part = PART_DEAD, .write = true,
+		.json = !show || ctl_given(c, OPT_JSON),
+		.silent = show || out_width() > 0 };	/* the letters themselves appear */
+
+	if (begin(&w) == 0) {
+		ctl_catch_signals();
+		walk(&w);
+	}
+	end(&w, "dead letter");
+}
+
+/* Takes the queue to which dead move moves; -1 after an error was reported. */
+static int
+find_destination(struct ctl *c, struct target *to)
+{
+	const char *name = c->args.words[--c->args.nwords], *from = c->target.name;
+	const struct keys *a = &c->target.keys, *b = &to->keys;
+
+	c->args.words[c->args.nwords] = NULL;
+	if (target_find(c, name, VERB_KEEPING, to) == -1)
+		return -1;
+	if (strcmp(name, from) == 0)
+		return ctl_error(c, EX_USAGE, "%s is the same queue: use rqctl dead retry", name);
+	/* dead_retry.lua needs the keys of both queues in one slot. */
+	if (!ctl_is_cluster(c) || (c->target.nkeys == 1 && to->nkeys == 1 &&
+	    slot_of(a->name[KEY_QUEUE], a->len[KEY_QUEUE]) ==
+	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE])))
+		return 0;
+	return ctl_error(c, EX_USAGE, "the keys of %s and %s are in different slots of the "
+	    "cluster: copy the letters by rqctl dead export %s | rqctl dead import %s, then drop "
+	    "them here and retry them there", from, name, from, name);
+}
+
+/* Reports what was changed, also after an error or an interruption. */
+static void
+report(const struct walk *w, const struct action *a, bool dry)
+{
+	const struct ctl *c = w->ctl;
+	const char *queue = c->target.name, *thing = a->thing != NULL ? a->thing : a->what;
+	int64_t n = dry ? w->matched : w->done;
+	char text[OUT_NUMBER_MAX];
+	json_t *o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
+	    a->member != NULL ? a->member : a->word, n, dry);
+
+	if (a->part == PART_DEAD)
+		json_set(o, "complete:t", c->status == 0);
+	out_number(n, text);
+	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", dry ? "would be " : "", a->word,
+	    dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,
+	    dry || c->status == 0 ? "" : "; stopped before the end, the rest is unchanged");
+}
+
+/*
+ * A verb that changes messages.  Before the question rqctl counts them, and afterwards it changes
+ * at most as many.
+ */
+void
+parts_change(struct ctl *c)
+{
+	unsigned flags = c->args.verb->flags;
+	bool dry = ctl_given(c, OPT_DRY_RUN), move = strcmp(c->args.verb->name, "dead move") == 0;
+	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||
+	    ((flags & VERB_ASKS_ALL) != 0 && ctl_given(c, OPT_ALL)));
+	const char *why = ctl_value(c, OPT_BURY_WHY);
+	const struct action *a = actions;
+	struct target to = { .nkeys = 0 };
+	struct walk w = { .ctl = c };
+	char *who, text[OUT_NUMBER_MAX];
+
+	while (strcmp(a->verb, c->args.verb->name) != 0)
+		a++;
+	w.part = a->part;
+	if (move && find_destination(c, &to) == -1) {
+		target_done(&to);
+		return;
+	}
+	w.to = move ? &to : NULL;
+	if (begin(&w) == 0 && (dry || ask))
+		walk(&w);
+	if (c->status == 0 && !dry && (!ask || (w.matched > 0 && ctl_confirm(c, "%s %s %s%s of %s",
+	    a->ask, out_number(w.matched, text), a->what, w.matched == 1 ? "" : "s",
+	    c->target.name)))) {
+		ctl_catch_signals();
+		w.most = ask ? w.matched : 0;
+		w.matched = w.looked = w.total = 0;
+		w.began = clock_mono();
+		w.action = a;
+		who = pausetext_who();
+		w.error = xasprintf("buried by %s%s%s", who, why[0] != '\0' ? ": " : "", why);
+		walk(&w);
+		free(w.error);
+		free(who);
+	}
+	if (w.matched > 0 && (c->status == 0 || w.done > 0))
+		report(&w, a, dry);
+	end(&w, a->what);
+	target_done(&to);
+}

@@ -1,0 +1,400 @@
+/*
+ * Kinds "ack" and "unique": random histories of two daemons, compared with a model of what
+ * doc/guarantees.md promises.  The first daemon has a bad network, and hangs at times.  Redis
+ * refuses commands at times, and forgets.  The seed of the first history is RQD_SEED, or 1.
+ * A history that fails is printed, each line with its seed.
+ */
+#include "box.h"
+
+#include <hiredis/hiredis.h>
+
+enum { MESSAGES = 100, HOLDS = 8, STEPS = 90, LINES = 2000 };
+
+/* A delivery that the queue has not reported as settled. */
+struct hold {
+	struct message	*m;
+	unsigned	 number;	/* of the message's deliveries */
+	bool		 given;		/* the engine has settled it */
+	enum verdict_op	 op;
+};
+
+/* What the model knows of a message; its index is its id. */
+static struct record {
+	struct hold	 holds[HOLDS];
+	unsigned	 deliveries;
+	unsigned	 failures;	/* reported */
+	unsigned	 acked;
+	bool		 may;		/* a delivery is expected */
+	bool		 torn;		/* a lease ended: two results may count as done */
+	bool		 forgot;	/* Redis has forgotten something of it */
+	bool		 may_be_lost;
+} records[MESSAGES];
+
+static struct box a, b;
+static unsigned pushed, copied;		/* messages by now, and when the copy was made */
+static bool running, forgets, unique;
+static usec_t began, lease;
+static FILE *proxy;			/* the network of the first daemon */
+static char history[LINES][100];
+static unsigned nlines;
+static uint64_t seed;
+
+static void PRINTF(1, 2)
+note(const char *fmt, ...)
+{
+	char *line = history[nlines++ % LINES];
+	va_list ap;
+	int n = snprintf(line, 100, "%8.1f ", (double)(clock_mono() - began) / MSEC);
+
+	va_start(ap, fmt);
+	vsnprintf(line + n, 100 - (size_t)n, fmt, ap);
+	va_end(ap);
+}
+
+static int
+print_history(void **state UNUSED)
+{
+	for (unsigned i = nlines > LINES ? nlines - LINES : 0; running && i < nlines; i++)
+		print_message("# %llu %s\n", (unsigned long long)seed, history[i % LINES]);
+	server_stop(&server);
+	return 0;
+}
+
+/* Whether its lease may have ended: a little less than the lease, for the clocks. */
+static bool
+is_over(const struct hold *h)
+{
+	return clock_boot() - h->m->ours_at >= lease - lease / 50;
+}
+
+static struct hold *
+hold_of(struct record *r, const struct message *m)
+{
+	for (struct hold *h = r->holds; h < r->holds + HOLDS; h++) {
+		if (h->m == m)
+			return h;
+	}
+	abort();
+}
+
+static void
+delivered(struct box *d, const struct message *m)
+{
+	struct record *r = &records[atoi(m->id)];
+	char body[32];
+	struct hold *h;
+
+	note("%s gets %s %s attempts %u crashes %u", d->instance, m->id, m->token, m->attempts,
+	    m->crashes);
+	snprintf(body, sizeof(body), unique ? "%s" : "{\"id\":%s}", m->id);
+	assert_true(m->len == strlen(body) && memcmp(m->payload, body, m->len) == 0);
+	assert_true(d->n <= (unsigned)d->cfg->concurrency);
+	for (h = r->holds; h < r->holds + HOLDS; h++) {
+		if (h->m != NULL && is_over(h))
+			r->may = r->torn = true;
+		/* It has acted; only the queue does not know yet. */
+		if (h->m != NULL && h->given && h->op != VERDICT_ACK && h->op != VERDICT_DEAD)
+			r->may = true;
+	}
+	if (!r->may && !r->forgot)
+		fail_msg("message %s was delivered again without a cause", m->id);
+	if (m->attempts > r->failures || (m->crashes > 0 && lease == HOUR))
+		fail_msg("message %s has wrong counts; it has failed %u times", m->id, r->failures);
+	r->may = false;
+	h = hold_of(r, NULL);
+	*h = (struct hold){ .m = d->msgs[d->n - 1], .number = ++r->deliveries };
+}
+
+static void
+settled(struct box *d, const struct message *m, enum verdict_op op, enum settled how)
+{
+	struct record *r = &records[atoi(m->id)];
+	struct hold *h = hold_of(r, m);
+	bool last = h->number == r->deliveries;
+
+	note("%s: %s %s is settled: %d", d->instance, m->id, m->token, (int)how);
+	assert_in_range(how, SETTLED_OK, SETTLED_STALE);
+	if (how == SETTLED_STALE && last && !is_over(h) && !r->forgot)
+		fail_msg("message %s: stale without a cause", m->id);
+	r->torn |= is_over(h);
+	if (how == SETTLED_OK && op == VERDICT_ACK)
+		r->acked++;
+	else if (last && (how == SETTLED_STALE || op != VERDICT_DEAD))
+		r->may = true;
+	h->m = NULL;
+}
+
+static void
+settle(struct box *d, enum verdict_op op)
+{
+	unsigned i = (unsigned)unit_below(d->n);
+	struct record *r = &records[atoi(d->msgs[i]->id)];
+	struct hold *h = hold_of(r, d->msgs[i]);
+
+	note("%s settles %s %s: verdict %d", d->instance, h->m->id, h->m->token, (int)op);
+	h->given = true;
+	h->op = op;
+	r->failures += op == VERDICT_RETRY;
+	box_settle(d, i, op, op == VERDICT_RETRY, (usec_t)unit_below(50) * MSEC);
+}
+
+static void
+settle_any(struct box *d)
+{
+	static const enum verdict_op ops[] = { VERDICT_ACK, VERDICT_ACK, VERDICT_ACK, VERDICT_ACK,
+		VERDICT_RETRY, VERDICT_DEFER, VERDICT_RETURN, VERDICT_DEAD };
+
+	if (d->n > 0)
+		settle(d, ops[unit_below(ARRAY_LEN(ops))]);
+}
+
+static void
+turn(bool hangs, usec_t time)
+{
+	usec_t end = clock_mono() + time;
+
+	do {
+		if (!hangs)
+			loop_turn(a.loop, 500);
+		loop_turn(b.loop, 500);
+		/* Two daemons must not believe at the same time that a message is theirs. */
+		for (struct record *r = records; r < records + pushed; r++) {
+			unsigned owners = 0;
+			for (struct hold *h = r->holds; h < r->holds + HOLDS; h++)
+				owners += h->m != NULL && !h->given && message_is_sure(h->m);
+			assert_true(owners <= 1 || r->forgot);
+		}
+	} while (clock_mono() < end);
+}
+
+static void
+push_some(void)
+{
+	for (uint64_t n = 1 + unit_below(4); n > 0 && pushed < MESSAGES; n--) {
+		note("push %u", pushed);
+		records[pushed] = (struct record){ .may = true };
+		server_int(&server, unique ? "ZADD orders 0 %u" : "LPUSH orders {\"id\":%u}",
+		    pushed++);
+	}
+}
+
+/* Both daemons work on while the fault lasts, or only the second one. */
+static void
+last(bool hangs, usec_t time)
+{
+	usec_t end = clock_mono() + time;
+
+	do {
+		if (unit_below(3) == 0)
+			settle_any(&b);
+		if (!hangs && unit_below(3) == 0)
+			settle_any(&a);
+		if (unit_below(4) == 0)
+			queue_tick(b.queue);
+		turn(hangs, (usec_t)unit_below(5) * MSEC);
+	} while (clock_mono() < end);
+}
+
+/* What one way carries is lost, and then the connection. */
+static void
+lose(const char *way)
+{
+	note("%.*s", (int)strcspn(way, "\n"), way);
+	fputs(way, proxy);
+	if (unit_below(2) == 0)
+		push_some();
+	settle_any(&a);
+	last(false, (usec_t)unit_below(30) * MSEC);
+	fputs("swallow none\ndrop\n", proxy);
+}
+
+/* The daemon hangs, or what it sends and gets is late, or what it gets from its next pop on. */
+static void
+hang(bool expires)
+{
+	static const char *const ways[][2] = { { "", "" },
+		{ "blackhole 1\n", "blackhole 0\n" }, { "hold a-\n", "release\n" } };
+	const char *const *way = ways[expires ? 0 : unit_below(ARRAY_LEN(ways))];
+	usec_t time = lease == HOUR ? 20 * MSEC : (usec_t)unit_below(4) * lease / 2;
+
+	note("hang, %.*s", (int)strcspn(way[0], "\n"), way[0]);
+	/* The best moment: the reply of its pop is on the way. */
+	box_set_slots(&b, 0);
+	settle_any(&a);
+	turn(false, 2 * MSEC);
+	fputs(way[0], proxy);
+	push_some();
+	for (int i = 0; i < 20 && !a.fetching; i++)
+		loop_turn(a.loop, 500);
+	loop_turn(a.loop, 0);
+	for (int i = 0; i < 100 && server_int(&server, "EXISTS orders") > 0; i++)
+		continue;
+	box_set_slots(&b, (unsigned)b.cfg->concurrency);
+	last(way[0][0] == '\0', expires ? 3 * lease / 2 : time);
+	fputs(way[1], proxy);
+}
+
+static void
+refuse(void)
+{
+	static const char *const words[] = { "zrem", "hdel", "zadd", "hset", "hstrlen", "ltrim",
+		"zscore", "hmget", "time", "zcard", "hget", "evalsha", "zmscore", "lindex" };
+	const char *word = words[unit_below(ARRAY_LEN(words))];
+	bool full = unit_below(4) == 0;
+
+	note("refuse %s", full ? "all that grows" : word);
+	server_do(&server, full ? "CONFIG SET maxmemory 1" : "ACL SETUSER default -%s", word);
+	last(false, (usec_t)unit_below(30) * MSEC);
+	server_do(&server, full ? "CONFIG SET maxmemory 0" : "ACL SETUSER default +%s", word);
+}
+
+static void
+busy(void)
+{
+	redisContext *c = redisConnectUnix(server.path);
+	int done = 0;
+	void *reply;
+
+	note("busy");
+	server_do(&server, "CONFIG SET busy-reply-threshold 1");
+	redisAppendCommand(c, "EVAL %s 0", "while true do end");
+	while (!done)
+		assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
+	last(false, (usec_t)unit_below(40) * MSEC);
+	while (strncmp(server_do(&server, "SCRIPT KILL"), "NOTBUSY", 7) == 0)
+		continue;
+	assert_int_equal(redisGetReply(c, &reply), REDIS_OK);
+	freeReplyObject(reply);
+	redisFree(c);
+	server_do(&server, "CONFIG SET busy-reply-threshold 5000");
+}
+
+/* Redis comes back from a copy made before, or empty, perhaps with a new connection. */
+static void
+copy_or_forget(void)
+{
+	static const char copy[] = "redis.call('SELECT', ARGV[2]) redis.call('FLUSHDB') "
+	    "redis.call('SELECT', ARGV[1]) for _, key in ipairs(redis.call('KEYS', '*')) do "
+	    "redis.call('COPY', key, key, 'DB', ARGV[2]) end return 1";
+	bool back = lease < HOUR;
+
+	note(copied == 0 ? "copy" : back ? "back to the copy" : "forget all");
+	if (copied == 0) {
+		server_int(&server, "EVAL %s 0 0 1", copy);
+		copied = pushed;
+		return;
+	}
+	server_do(&server, back ? "EVAL %s 0 1 0" : "FLUSHALL", copy);
+	if (unit_below(2) == 0)
+		fputs("drop\n", proxy);
+	for (unsigned i = 0; i < pushed; i++) {
+		records[i].forgot = true;
+		records[i].may_be_lost |= !back || i >= copied;
+	}
+}
+
+static void
+step(void)
+{
+	switch (unit_below(30)) {
+	case 0: case 1: lose(unit_below(3) == 0 ? "swallow up\n" : "swallow down\n"); break;
+	case 3: fputs("drop\n", proxy); break;
+	case 4: hang(false); break;
+	case 5: case 6: case 7: case 8: refuse(); break;
+	case 9: busy(); break;
+	case 11: case 12: queue_tick(unit_below(2) == 0 ? b.queue : a.queue); break;
+	case 13: case 14: case 15: case 16: push_some(); break;
+	default: settle_any(unit_below(3) == 0 ? &b : &a); break;
+	}
+	if (forgets && unit_below(30) == 0)
+		copy_or_forget();
+	turn(false, (usec_t)unit_below(4) * MSEC);
+}
+
+static void
+drain(void)
+{
+	static const char letters_of[] = "local n = 0 for _, e in "
+	    "ipairs(redis.call('XRANGE', 'ordersDEAD', '-', '+')) do "
+	    "if e[2][2] == ARGV[1] then n = n + 1 end end return n";
+	usec_t end = clock_mono() + MINUTE;
+
+	while (left_over() || server_int(&server, "EXISTS orders") > 0 || a.n + b.n > 0) {
+		if (clock_mono() >= end)
+			fail_msg("%lld leases stay", server_int(&server, "ZCARD ordersBACKUP"));
+		while (a.n + b.n > 0)
+			settle(a.n > 0 ? &a : &b, VERDICT_ACK);
+		queue_tick(a.queue);
+		queue_tick(b.queue);
+		turn(false, 5 * MSEC);
+	}
+	queue_close(a.queue);
+	queue_close(b.queue);
+	WAIT(&a, a.closes == 1);
+	WAIT(&b, b.closes == 1);
+	assert_int_equal(keys(), server_int(&server, "EXISTS ordersDEAD"));
+	for (unsigned id = 0; id < pushed; id++) {
+		const struct record *r = &records[id];
+		long long letters = server_int(&server, "EVAL %s 0 %u", letters_of, id);
+		if (r->acked + letters == 0 && !r->may_be_lost)
+			fail_msg("message %u is lost", id);
+		if (r->acked + letters > 1 && (letters > 1 || !r->torn) && !r->forgot)
+			fail_msg("message %u: acked %u, letters %lld", id, r->acked, letters);
+	}
+}
+
+static void
+run(void)
+{
+	struct server network;		/* only its address */
+	const char *dir = getenv("BUILDDIR");
+	char command[512];
+
+	unit_state = seed;
+	forgets = unit_below(3) == 0;
+	server_do(&server, "FLUSHALL");
+	pushed = copied = nlines = 0;
+	lease = seed % 3 == 0 ? 600 * MSEC : HOUR;
+	unique = seed / 3 % 2 == 1;
+	began = clock_mono();
+	running = true;
+	snprintf(network.uri, sizeof(network.uri), "unix:%s/bad", server.dir);
+	snprintf(command, sizeof(command), "exec %s/tests/fault/flakyproxy %s/bad %s >/dev/null",
+	    dir != NULL ? dir : ".", server.dir, server.path);
+	assert_non_null(proxy = popen(command, "w"));
+	setlinebuf(proxy);
+	box_init(&a, &network, "a");
+	box_init(&b, &server, "b");
+	for (struct box *d = &a; d != NULL; d = d == &a ? &b : NULL) {
+		d->cfg->lease = d->cfg->foreign_timeout = lease;
+		d->cfg->kind = unique ? KIND_UNIQUE : KIND_ACK;
+		d->cfg->max_crashes = 1000;
+		d->cfg->concurrency = d == &a ? 6 : 2;
+		d->on_deliver = delivered;
+		d->on_settled = settled;
+		box_start(d, (unsigned)d->cfg->concurrency);
+	}
+	if (unit_below(2) == 0)
+		a.config->redis.timeout = 500 * MSEC;
+	for (int i = 0; i < STEPS; i++) {
+		step();
+		if (lease < HOUR && i % (STEPS / 3) == 10)
+			hang(true);
+	}
+	drain();
+	print_message("# %llu: %u messages, %u deliveries, %u connections\n",
+	    (unsigned long long)seed, pushed, a.delivered + b.delivered, a.ups);
+	box_done(&a);
+	box_done(&b);
+	pclose(proxy);
+	running = false;
+}
+
+/* In two of three histories no lease ends: what is lost comes back, and nothing has crashed. */
+TEST_WITH(test_histories, NULL, print_history)
+{
+	server_start(&server, NULL);
+	seed = getenv("RQD_SEED") != NULL ? strtoull(getenv("RQD_SEED"), NULL, 10) : 1;
+	for (int i = 0; i < unit_rounds(12); i++, seed++)
+		run();
+}
