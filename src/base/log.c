@@ -17,7 +17,6 @@
  */
 #include "base/log.h"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -193,30 +192,6 @@ put_record(struct buf *b, enum log_level level, const char *event, const struct 
 
 /* -- one write ---------------------------------------------------------------- */
 
-/* Sends a datagram that is too long for the socket in a sealed memfd; returns as send(2). */
-static ssize_t
-send_long(const char *p, size_t n)
-{
-	union {
-		struct cmsghdr	head;
-		char		space[CMSG_SPACE(sizeof(int))];
-	} control = { .head = {
-		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS,
-	} };
-	struct msghdr msg = { .msg_control = &control, .msg_controllen = sizeof(control.space) };
-	int file = memfd_create("rqd-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	ssize_t r = -1;
-
-	if (file != -1 && write(file, p, n) == (ssize_t)n && fcntl(file, F_ADD_SEALS,
-	    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0) {
-		memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
-		r = sendmsg(sink.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	}
-	fd_close(&file);
-	return r;
-}
-
 /* The log daemon may have been restarted: its socket is then a new one. */
 static ssize_t
 send_datagram(const char *p, size_t n)
@@ -231,8 +206,6 @@ send_datagram(const char *p, size_t n)
 		sink.fd = fd_connect(SOCK_DGRAM, sink.path);
 		r = sink.fd == -1 ? -1 : send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
-	if (r == -1 && errno == EMSGSIZE && sink.way == WAY_JOURNAL)
-		r = send_long(p, n);
 	return r;
 }
 
