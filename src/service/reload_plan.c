@@ -37,26 +37,6 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	return a->keys[i] == b->keys[i];
 }
 
-static int
-compare_names(const void *a, const void *b)
-{
-	const struct queue_config *const *x = a, *const *y = b;
-
-	return strcmp((*x)->name, (*y)->name);
-}
-
-/* A configuration's queues, by name; a look-up in each would take the square of them. */
-static const struct queue_config **
-sort_queues(const struct config *c)
-{
-	const struct queue_config **sorted = xcalloc(c->nqueues + 1, sizeof(*sorted));
-
-	if (c->nqueues > 0)
-		memcpy(sorted, c->queues, c->nqueues * sizeof(*sorted));
-	qsort(sorted, c->nqueues, sizeof(*sorted), compare_names);
-	return sorted;
-}
-
 /* Whether it pushes to a queue that has other keys or limits now. */
 static bool
 pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
@@ -73,33 +53,33 @@ pushes_elsewhere(const struct queue_config *q, const struct config *from, const 
 	return false;
 }
 
-/* The queue of this name that this daemon consumes, or NULL. */
+/* The queue of this name, mostly the i-th too, that this daemon consumes, or NULL. */
 static const struct queue_config *
-find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
+find_queue(const struct config *c, size_t i, const char *name)
 {
-	const struct queue_config **found = bsearch(&like, sorted, n, sizeof(*sorted),
-	    compare_names);
+	const struct queue_config *q = i < c->nqueues && strcmp(c->queues[i]->name, name) == 0 ?
+	    c->queues[i] : config_queue(c, name);
 
-	return found != NULL && config_consumes(*found) ? *found : NULL;
+	return q != NULL && config_consumes(q) ? q : NULL;
 }
 
 /* Removals first, so that a key that moves to another queue is free by then. */
 static void
 plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
 {
-	const struct queue_config *a, *b, **old = sort_queues(from), **new = sort_queues(to);
+	const struct queue_config *a, *b;
 
 	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
 	for (size_t i = 0; i < from->nqueues; i++) {
 		a = from->queues[i];
-		if (config_consumes(a) && !is_same_queue(a, find_queue(new, to->nqueues, a)))
+		if (config_consumes(a) && !is_same_queue(a, find_queue(to, i, a->name)))
 			add_step(plan, RELOAD_REMOVE, a, NULL);
 	}
 	for (size_t i = 0; i < to->nqueues; i++) {
 		b = to->queues[i];
 		if (!config_consumes(b))
 			continue;
-		a = find_queue(old, from->nqueues, b);
+		a = find_queue(from, i, b->name);
 		if (a == NULL || !is_same_queue(a, b))
 			add_step(plan, RELOAD_ADD, NULL, b);
 		else if (config_same_queue(a, b) && !pushes_elsewhere(b, from, to))
@@ -107,8 +87,6 @@ plan_queues(struct reload_plan *plan, const struct config *from, const struct co
 		else
 			add_step(plan, RELOAD_CHANGE, a, b);
 	}
-	free(old);
-	free(new);
 }
 
 /* Notes a section (or an option outside of all) that needs a restart, once. */
