@@ -35,6 +35,7 @@ struct schedule {
 	struct request		 request;
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
+	bool			 fresh;		/* none was, neither before a reload that kept its times */
 	struct schedule_state	 status;		/* for metrics and the page */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
@@ -122,6 +123,7 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	conn_saw_time(schedule_conn(s), now);
 	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;
+		s->fresh = false;
 		s->status.missed = strcmp(what, "missed") == 0;
 		s->status.missed_at = s->asked;
 		if (!s->status.missed)
@@ -184,7 +186,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	words_add(&w, s->cfg->name);
 	words_fmt(&w, "%lld", (long long)tick);
 	words_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
-	words_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
+	words_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->fresh));
 	words_add(&w, config_push_command(s->queue));
 	words_add(&w, message);
 	request_script(&s->request, schedule_conn(s), script_find("schedule"), &w);
@@ -233,7 +235,10 @@ remove_all(struct schedules *all)
 	all->n = 0;
 }
 
-/* Redis knows which ticks have run, so this carries over only the counts of this daemon. */
+/*
+ * Redis knows which ticks have run, so this carries over only the counts of this daemon, and
+ * that it was there: Redis may be away, and the next tick fall due meanwhile.
+ */
 void
 schedules_reconfigure(struct schedules *all, struct config *config)
 {
@@ -243,14 +248,20 @@ schedules_reconfigure(struct schedules *all, struct config *config)
 		const struct schedule_config *cfg = config->schedules[i];
 		struct schedule *s = NEW(struct schedule, .all = all, .config = config_ref(config),
 		    .cfg = cfg, .queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
-		    .status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 });
+		    .fresh = true, .status = { .cfg = cfg, .last = TICK_NEVER,
+		    .next = TICK_NEVER, .missed = -1 });
 
 		keys_init(&s->keys, shard_keys_schedule(s->queue));
 		timer_init(&s->timer, all->env->loop, schedule_look, s);
 		request_init(&s->request, schedule_answered, s);
 		for (size_t k = 0; k < all->n; k++) {
-			if (strcmp(all->at[k]->cfg->name, cfg->name) == 0)
-				s->status.runs = all->at[k]->status.runs;
+			const struct schedule *old = all->at[k];
+
+			if (strcmp(old->cfg->name, cfg->name) != 0)
+				continue;
+			s->status.runs = old->status.runs;
+			s->fresh = old->fresh || old->cfg->every != cfg->every ||
+			    strcmp(old->cfg->cron, cfg->cron) != 0;
 		}
 		schedule_start(s);
 		new[i] = s;

@@ -1,5 +1,5 @@
 /*
- * Schedules: their reactions to Redis' answers.
+ * Schedules: their reactions to Redis' answers, and what a reload keeps.
  */
 #include "box.h"
 
@@ -12,7 +12,8 @@
  * never does.
  */
 static const char text[] = "if redis.call('EXISTS', 'truth') == 0 then return {'what', '1'} end\n"
-    "return {'new', '1'}";
+    "redis.call('SET', 'grace', ARGV[4])\n"
+    "return {'new', redis.call('TIME')[1]}";
 
 const struct script script_table[] = {
 	{ "schedule", text, sizeof(text) - 1, "" },
@@ -31,7 +32,7 @@ TEST_WITH(test_nonsense, fixture_setup, fixture_teardown)
 	config->nschedules = 1;
 	*config->schedules[0] = (struct schedule_config){
 		.name = xstrdup("hourly"), .queue = xstrdup("orders"), .message = xstrdup("now"),
-		.every = HOUR,
+		.every = HOUR, .cron = xstrdup(""),
 	};
 	conn_start(box.conn);
 	WAIT(&box, box.ups == 1);
@@ -42,5 +43,12 @@ TEST_WITH(test_nonsense, fixture_setup, fixture_teardown)
 	assert_int_equal(schedules_get(all, 0).last, TICK_NEVER);
 	server_do(&server, "SET truth 1");
 	WAIT(&box, schedules_get(all, 0).last != TICK_NEVER);
+	assert_int_equal(atoi(server_do(&server, "GET grace")), TICK_GRACE_FRESH);
+
+	/* A reload while Redis is away: the daemon was there when the next tick fell due. */
+	schedules_reconfigure(all, config);
+	assert_int_equal(schedules_get(all, 0).last, TICK_NEVER);
+	WAIT(&box, schedules_get(all, 0).last != TICK_NEVER);
+	assert_int_equal(atoi(server_do(&server, "GET grace")), TICK_GRACE_MAX);
 	schedules_free(all);
 }
