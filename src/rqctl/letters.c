@@ -47,8 +47,8 @@ int
 select_parse(struct ctl *c, struct select *s)
 {
 	static const char *const reasons[] = {
-		"exit", "signal", "timeout", "crashed", "status", "attempts", "answer", "protocol",
-		"pushes", "cancelled", "too_large", "unframeable", "buried"
+		"attempts", "status", "answer", "crashed", "too_large", "unframeable",
+		"cancelled", "buried"
 	};
 	bool all = ctl_given(c, OPT_ALL) && c->args.verb->rows == 0, narrow;
 	struct buf list = BUF_INIT;

@@ -34,8 +34,8 @@ like "$(ctl dead list q)" '^2000-0 +b +[^ ]+ +25 +status 1 +bad data$' 'list: th
 like "$(ctl dead list q)" '^3000-0 +a +[^ ]+ +25 +crashed 1 +-$' 'list: there is no error'
 is "$(ctl dead list q --reason unframeable 2>&1; echo $?)" 'rqctl: no dead letter of q matches
 0' 'list: nothing matches'
-like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is not a reason of dead letters: write one of exit, .*, buried$' 'list: a reason that there is not'
-for reason in exit signal timeout crashed status attempts answer protocol pushes cancelled too_large unframeable buried; do
+like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is not a reason of dead letters: write one of attempts, .*, buried$' 'list: a reason that there is not'
+for reason in attempts status answer crashed too_large unframeable cancelled buried; do
 	is "$(ctl dead list q --reason $reason >/dev/null 2>&1; echo $?)" 0 "list: --reason $reason"
 done
 is "$(ctl dead list empty 2>&1; echo $?)" 'rqctl: empty has no dead letters

@@ -93,31 +93,62 @@ documented_defaults() {
 }
 
 defaults() {
-	awk '
-	function say(text) {
-		sub(/^\.[A-Z][a-z] /, "", text)
-		sub(/[ ,;.].*$/, "", text)
-		gsub(/[{}]/, "", text)
-		if (text == "60s")
-			text = "1m"
-		if (text == "empty" || text == "none")
-			text = ""
-		print option "=" text
-	}
-	/^\.Sh / || /^\.Ss / { option = "" }
-	/^\.It Ic [a-z_]+ No =/ { option = $3 }
-	want { sub(/ \.$/, ""); gsub(/\./, "\001"); sub(/^\001/, "."); say($0); want = 0 }
-	option != "" && /^Default: [^ ]/ { sub(/^Default: /, ""); sub(/\.$/, ""); say($0) }
-	option != "" && /^Default:$/ { want = 1 }' $CONF | tr '\001' . |
-	    grep -v -e '^name=' -e '^key=' -e '^user=' -e '^foreign_timeout=' | sort -u
-}
-
-defaults() {
 	"$RQD" -T -c "$D/sample.conf" | sed -n 's/^[ \t]*\([a-z_]*\) = /\1=/p' | tr -d '"{}' |
 	    sort -u >"$D/printed"
 	documented_defaults >"$D/documented"
 	[ "$(wc -l <"$D/documented")" -ge 30 ] || echo "only $(wc -l <"$D/documented") defaults were found"
 	comm -13 "$D/printed" "$D/documented" | sed "s|\$| is not what rqd -T prints|"
+}
+
+# Sets every option of rqd.conf(5) that has a range to a value beyond it.  rqd -t then prints
+# its own range, which must be that of the page.
+ranges() {
+	awk '
+	/^\.Sh [A-Z]+ OPTIONS/ { section = $2 == "GLOBAL" ? "" : tolower($2) }
+	/^\.It Ic [a-z_]+ No = .* default [^,]*, / {
+		range = $0
+		sub(/.* default [^,]*, /, "", range)
+		sub(/^backoff to /, "0 to ", range)
+		sub(/^powers of two to /, "1 to ", range)
+		if (range !~ / to | or more/ || range ~ /^up to/)
+			next
+		print $3, section, range
+	}' $CONF >"$D/ranges"
+	[ "$(wc -l <"$D/ranges")" -ge 35 ] || echo "only $(wc -l <"$D/ranges") ranges were found"
+	awk -v as="$AS" '
+	function beyond(range,  word) {
+		if (sub(/ or more/, "", range))
+			return "0"
+		sub(/.* to /, "", range)
+		if (range ~ /\//)
+			return "\"0/s\""
+		match(range, /[0-9]+/)
+		return substr(range, 1, RLENGTH) "0" substr(range, RLENGTH + 1)
+	}
+	{
+		option = $1
+		section = $0 ~ /^[a-z_]+  / ? "" : $2
+		if (section == "queue" && option !~ /^shards/)
+			section = "defaults"
+		lines[section] = lines[section] option " = " beyond($0) "\n"
+	}
+	END {
+		printf "%s", lines[""]
+		for (s in lines)
+			if (s == "queue" || s == "schedule")
+				printf "%s \"q\" {\n%s}\n", s, lines[s]
+			else if (s != "")
+				printf "%s {\n%s}\n", s, lines[s]
+	}' "$D/ranges" >"$D/beyond.conf"
+	"$RQD" -t -c "$D/beyond.conf" 2>&1 | sed 's/: rate ".*" is out/: value 0 for rate is out/' |
+	    sed -n 's/.*: value .* for \([a-z_]*\) is out of range \([^:]*\).*/\1 \2/p' >"$D/printed"
+	sed 's/^\([a-z_]*\) [a-z]* /\1 /' "$D/ranges" | while read -r option range; do
+		printed=$(sed -n "s/^$option //p" "$D/printed")
+		case $printed in
+		"$range" | "$range or "* | "${range% or more} to "*) ;;
+		*) echo "$option: $CONF has $range, rqd -t prints ${printed:-nothing}" ;;
+		esac
+	done
 }
 
 # The shipped file shows every option as a comment, with its default.
@@ -198,6 +229,10 @@ reasons() {
 	sed -n 's/.*\[REASON_[A-Z_]*\] = "\([a-z_]\{1,\}\)".*/\1/p' src/policy/outcome.c >"$D/printed"
 	subsection man/rqd-log.7 EVENTS Reasons | sed -n 's/^\.It Cm //p' >"$D/documented"
 	same "$D/printed" 'a reason' "$D/documented" 'described in rqd-log(7), Reasons'
+	"$RQCTL" --server "unix:$D/none" dead list q --reason x 2>&1 |
+	    sed 's/.*write one of //; s/, /\n/g' >"$D/printed"
+	subsection man/rqd-log.7 EVENTS Reasons | sed '/^\.El/,$d' | sed -n 's/^\.It Cm //p' >"$D/documented"
+	same "$D/printed" 'taken by --reason' "$D/documented" 'described as a reason of dead letters'
 }
 
 counters() {
@@ -357,6 +392,7 @@ error_texts() {
 
 silent 'every option is described in rqd.conf(5), and exists' options
 silent 'the defaults in rqd.conf(5) are right' defaults
+silent 'the ranges in rqd.conf(5) are right' ranges
 silent 'every option is in etc/rqd.conf, with its default' shipped_options
 silent 'the examples of configurations are accepted' conf_examples
 silent 'every option of rqd is described in rqd(8), and exists' command_line
