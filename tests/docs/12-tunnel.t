@@ -24,7 +24,7 @@ redis_start --tls-port "$PORT" --bind 127.0.0.1 --tls-cert-file "$T/server.crt" 
 # of the document's.
 tunnel() {	# CERTIFICATE
 	command=$(python3 "$SRCDIR/tests/docs/blocks.py" --program systemd "$SRCDIR/doc/redis.md" |
-	    sed -n 's/^ExecStart=//p' | sed "s|redis.example.com:6379|localhost:$PORT,pf=ip4|
+	    sed -n 's/^ExecStart=//p' | sed "s|redis.example.com:6380|localhost:$PORT,pf=ip4|
 		s|TCP-LISTEN:6380|TCP-LISTEN:$LOCAL|; s|/etc/ssl/certs/ca-certificates.crt|$T/$1.crt|")
 	like "$command" "^/usr/bin/socat .*:$LOCAL.*:$PORT.*$1.crt" "the unit of the document, with $1.crt"
 	$command >>"$T/tunnel.out" 2>&1 &
