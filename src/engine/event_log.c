@@ -147,7 +147,8 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 		    "the message could not be returned: it may be lost";
 	log_event(event.level, event.name, &ctx, end_field(r, signal), duration_field(r),
 	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
-	    LF_STR("by", v->reason == REASON_CANCELLED ? msg->cancelled_by : NULL),
+	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?
+	    msg->cancelled_by : NULL),
 	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER ? LF_USEC("delay", v->delay) :
 	    LF_STR("delay", NULL), LF_STR(result_has_words(r) ? "answer" : "cause", r->answer),
 	    LF_STR("warning", warning),

@@ -36,7 +36,7 @@ enum stage {
 struct flight;
 
 /* rqctl cancel has asked for this; see queue/lua/part/mark.lua. */
-enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD };
+enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD, CANCEL_RETRY };
 
 struct message {
 	const struct queue_config *cfg;		/* in force at the pop */

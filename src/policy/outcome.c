@@ -186,10 +186,12 @@ verdict_exit(const struct judged *j, int status)
 }
 
 static struct verdict
-verdict_cancelled(const struct message *msg)
+verdict_cancelled(const struct judged *j)
 {
+	if (j->msg->cancel == CANCEL_RETRY)
+		return verdict_failed(j, REASON_CANCELLED, -1);
 	return (struct verdict){
-		.op = msg->cancel == CANCEL_DEAD ? VERDICT_DEAD : VERDICT_DROP,
+		.op = j->msg->cancel == CANCEL_DEAD ? VERDICT_DEAD : VERDICT_DROP,
 		.reason = REASON_CANCELLED
 	};
 }
@@ -206,7 +208,7 @@ verdict_stopped(const struct judged *j, enum stop stop)
 	case STOP_DRAIN:
 		return (struct verdict){ .op = VERDICT_RETURN, .reason = REASON_DRAIN };
 	case STOP_CANCEL:
-		return verdict_cancelled(j->msg);
+		return verdict_cancelled(j);
 	case STOP_PEER:
 	case STOP_NONE:
 		break;
@@ -272,6 +274,7 @@ bool
 verdict_is_of_message(const struct verdict *v)
 {
 	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
+	    (v->op == VERDICT_RETRY && v->reason == REASON_CANCELLED) ||
 	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
 }
 
@@ -298,7 +301,7 @@ outcome_refuse(const struct message *msg, struct verdict *v)
 	enum reason reason = REASON_NONE;
 
 	if (msg->cancel != CANCEL_NONE) {
-		*v = verdict_cancelled(msg);
+		*v = verdict_cancelled(&(struct judged){ .msg = msg });
 		return true;
 	}
 	if (msg->too_large)

@@ -124,7 +124,7 @@ struct verdict {
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };
 
-/* Whether the verdict is about the message only, so that the command works. */
+/* Whether the verdict is about the message only: it tells nothing against the command. */
 bool		verdict_is_of_message(const struct verdict *);
 
 /*

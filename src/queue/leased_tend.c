@@ -36,7 +36,7 @@
 /* The answers of renew.lua, one for each delivery. */
 enum renewed {
 	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_GONE = -1,
-	RENEWED_DROP = 3, RENEWED_DEAD = 4,	/* ours, and cancelled */
+	RENEWED_DROP = 3, RENEWED_DEAD = 4, RENEWED_RETRY = 5,	/* ours, and cancelled */
 	RENEWED_TAKEN = -2
 };
 
@@ -103,12 +103,11 @@ leased_renewed_one(struct leased *a, struct delivery *d, const struct redisReply
 
 	if (d->state == DELIVERY_GONE)
 		return;
-	if (text != NULL && (text[0] == '3' || text[0] == '4') && text[1] == ' ') {
+	if (text != NULL && text[0] >= '3' && text[0] <= '5' && text[1] == ' ') {
 		answer = text[0] - '0';
 		xreplace(&d->msg->cancelled_by, text + 2);
 	}
-	if (d->state > DELIVERY_RUNNING &&
-	    !(held && (answer == RENEWED_DROP || answer == RENEWED_DEAD)))
+	if (d->state > DELIVERY_RUNNING && !(held && answer >= RENEWED_DROP))
 		return;
 	switch ((enum renewed)answer) {
 	case RENEWED_YES:
@@ -118,6 +117,7 @@ leased_renewed_one(struct leased *a, struct delivery *d, const struct redisReply
 		break;
 	case RENEWED_DROP:
 	case RENEWED_DEAD:
+	case RENEWED_RETRY:
 		/*
 		 * It stays in flight, and is renewed, until its handler has ended.  But a
 		 * hand-over that Redis refuses has none, and would wait for ever: settle it now.
@@ -125,7 +125,8 @@ leased_renewed_one(struct leased *a, struct delivery *d, const struct redisReply
 		first = d->state == DELIVERY_RUNNING && d->msg->cancel == CANCEL_NONE;
 		d->msg->ours_at = sent_at;
 		d->unproven = false;
-		d->msg->cancel = answer == RENEWED_DROP ? CANCEL_DROP : CANCEL_DEAD;
+		d->msg->cancel = answer == RENEWED_DROP ? CANCEL_DROP :
+		    answer == RENEWED_DEAD ? CANCEL_DEAD : CANCEL_RETRY;
 		if (held)
 			leased_cancel_hand_over(a, d);
 		else if (first)

@@ -9,6 +9,9 @@
  * A message in flight is only marked (cancel.lua).  Its daemon sees the mark when it renews the
  * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
  * ends, and the pop that would deliver the message again sees the mark.
+ *
+ * With --retry only messages in flight are marked; the other places are searched to report
+ * where the message is.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,13 +37,14 @@ struct marked {
 
 struct canceller {
 	struct ctl	*ctl;
-	const char	*mode;		/* for cancel.lua: "look", "drop" or "dead" */
+	const char	*mode;		/* for cancel.lua: "look", "drop", "dead" or "retry" */
 	char		*error;		/* of the dead letters */
 	char		 who[DELIVERY_BY];	/* for cancel.lua */
-	bool		 dry;
+	bool		 dry, retry;
 	long		 scan;
 	struct select	 select;	/* the ids */
-	bool		*found;		/* for each id: a message has it */
+	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
+	const char	**found;
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
 	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
 	struct marked	*marked;	/* owned */
@@ -66,20 +70,24 @@ static void
 report(const struct canceller *j, int which, const char *name, size_t len, const char *place,
     const char *daemon)
 {
-	bool dead = ctl_given(j->ctl, OPT_LETTER);
+	bool dead = ctl_given(j->ctl, OPT_LETTER), idle = j->retry && place != NULL &&
+	    strcmp(place, "running") != 0 && strcmp(place, "expired") != 0;
 	struct buf b = BUF_INIT;
 	json_t *o;
 
 	for (int i = 0; i < j->select.nids; i++)
-		j->found[i] |= strcmp(j->select.ids[i], j->select.ids[which]) == 0;
-	if (place == NULL)
+		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0 &&
+		    (!idle || j->found[i] == NULL))
+			j->found[i] = idle ? place : "";
+	if (place == NULL || idle)
 		return;
 	out_escape(&b, name, len);
-	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t dry_run:t",
-	    j->ctl->target.name, name, len, place, daemon, dead, j->dry);
+	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t retry:t dry_run:t",
+	    j->ctl->target.name, name, len, place, daemon, dead, j->retry, j->dry);
 	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", j->dry ? "would be " : "",
-	    dead ? " as a dead letter" : "", buf_str(&b), j->ctl->target.name, place,
-	    daemon != NULL ? " on " : "", daemon != NULL ? daemon : "");
+	    dead ? " as a dead letter" : j->retry ? " and retried" : "", buf_str(&b),
+	    j->ctl->target.name, place, daemon != NULL ? " on " : "",
+	    daemon != NULL ? daemon : "");
 	buf_done(&b);
 }
 
@@ -93,8 +101,8 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 	const char *id = j->select.ids[which], *answer;
 	struct words w = ask_format("%s %s %s %s %lld %s %s %lld %s", t->keys.name[key],
 	    t->keys.name[KEY_DEAD], key == KEY_QUEUE && t->source == SOURCE_LIST ? "list" : "zset",
-	    j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name,
-	    j->error, (long long)j->scan, id);
+	    j->retry ? "look" : j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
+	    j->ctl->config->name, j->error, (long long)j->scan, id);
 	struct redisReply *reply;
 	int rc = -1;
 
@@ -134,7 +142,7 @@ cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 			if (which == j->select.nids || (int64_t)m.len != m.size)
 				continue;
 			rc = cancel_waiting(j, key, which, m.data, m.len);
-			lo -= rc == 1 && !j->dry;	/* what follows has moved up */
+			lo -= rc == 1 && !j->dry && !j->retry;	/* what follows has moved up */
 		}
 		reply_free(page);
 	}
@@ -177,14 +185,13 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 }
 
 /* Returned by cancel.lua. */
-enum { CANCEL_STATE, CANCEL_TOKEN, CANCEL_MARK, CANCEL_FIELDS };
+enum { CANCEL_STATE, CANCEL_TOKEN, CANCEL_FIELDS };
 
 static int
 cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 {
 	static const char form[] = {
-		[CANCEL_STATE] = FIELD_STR, [CANCEL_TOKEN] = FIELD_STR, [CANCEL_MARK] = FIELD_STR,
-		[CANCEL_FIELDS] = 0
+		[CANCEL_STATE] = FIELD_STR, [CANCEL_TOKEN] = FIELD_STR, [CANCEL_FIELDS] = 0
 	};
 	const struct target *t = &j->ctl->target;
 	char *const *k = t->keys.name, daemon[DELIVERY_INSTANCE];
@@ -268,7 +275,8 @@ cancel_further(struct canceller *j)
 static void
 note_unheard(struct canceller *j, const char *daemon)
 {
-	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" : "drops it";
+	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" :
+	    j->retry ? "runs it again" : "drops it";
 	const char *queue = j->ctl->target.name;
 	const struct marked *m;
 	char age[UNITS_TEXT_MAX];
@@ -319,14 +327,23 @@ tell_daemons(struct canceller *j)
 	}
 }
 
-/* Reports why the message was not cancelled. */
+/* Reports why the message was not cancelled.  place: where it is, with --retry; NULL: nowhere. */
 static void
-not_found(struct canceller *j, const char *id)
+not_found(struct canceller *j, const char *id, const char *place)
 {
 	const struct target *t = &j->ctl->target;
 	struct redisReply *reply;
 	const char *state;
 
+	if (place != NULL) {
+		if (strcmp(place, "waiting") == 0)
+			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: it waits for its "
+			    "first delivery", id, t->name);
+		else
+			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: use rqctl %s now "
+			    "%s %s", id, t->name, place, t->name, id);
+		return;
+	}
 	if (t->source != SOURCE_STREAM) {
 		if (j->waiting > j->scan)
 			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
@@ -390,7 +407,8 @@ cancel_run(struct ctl *c)
 {
 	struct canceller j = {
 		.ctl = c, .scan = SCAN, .dry = ctl_given(c, OPT_DRY_RUN),
-		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" :
+		.retry = ctl_given(c, OPT_RERUN),
+		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" : ctl_given(c, OPT_RERUN) ? "retry" :
 		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
 	};
 	char *who;
@@ -399,6 +417,10 @@ cancel_run(struct ctl *c)
 	if (ctl_count(c, OPT_SCAN, SCAN_MAX, &j.scan) == -1 ||
 	    select_parse(c, &j.select) == -1)
 		return;
+	if (j.retry && ctl_given(c, OPT_LETTER)) {
+		ctl_error(c, EX_USAGE, "--retry and --dead do not go together");
+		return;
+	}
 	for (i = 0; i < j.select.nids; i++)
 		if (j.select.ids[i][0] == '\0') {
 			ctl_error(c, EX_USAGE, "the id of a message is empty");
@@ -410,14 +432,14 @@ cancel_run(struct ctl *c)
 	/* A mark must not have other characters (see cancel.lua). */
 	snprintf(j.who, sizeof(j.who), "%s", who);
 	ctl_make_plain(j.who, "@._-");
-	j.found = xcalloc((size_t)j.select.nids, sizeof(bool));
+	j.found = xcalloc((size_t)j.select.nids, sizeof(j.found[0]));
 
 	EACH_KEY(k, &c->target)
 		rc = rc == 0 ? cancel_in_key(&j) : rc;
 	tell_daemons(&j);	/* even after an error: some may be marked */
 	for (i = 0; i < j.select.nids && rc == 0; i++)
-		if (!j.found[i])
-			not_found(&j, j.select.ids[i]);
+		if (j.found[i] == NULL || j.found[i][0] != '\0')
+			not_found(&j, j.select.ids[i], j.found[i]);
 	if (ctl_interrupted() && c->status == 0)
 		c->status = EX_INTERRUPTED;
 	words_done(&j.tags);

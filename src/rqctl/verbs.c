@@ -71,6 +71,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_FORCE] = { "force", 0, NULL, "do it even if it is in use or not empty" },
 	[OPT_END] = { "end", 0, NULL, "end it: the daemon takes messages again" },
 	[OPT_LETTER] = { "dead", 0, NULL, "make them dead letters, reason cancelled" },
+	[OPT_RERUN] = { "retry", 0, NULL, "end the runs, and try the messages again" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
@@ -163,8 +164,9 @@ const struct verb verb_table[] = {
 	{ "cancel", "QUEUE ID...", "end messages that wait, are delayed, or run",
 	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
 	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It does not ask for\n"
-	    "confirmation. ID is a message's id, which means all messages that have it, or a tag.",
-	    OPT(LETTER) | OPT(SCAN) | OPT(DRY_RUN), 2, -1,
+	    "confirmation. ID is a message's id, which means all messages that have it, or a tag.\n"
+	    "With --retry, a message in flight fails instead, and is tried again.",
+	    OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(DRY_RUN), 2, -1,
 	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",

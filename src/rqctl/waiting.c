@@ -34,7 +34,7 @@ delivery_parse(const char *text, struct delivery_info *d)
 		memset(d, 0, sizeof(*d));
 		return;
 	}
-	/* The mark of cancel.lua: "!drop:WHO:TOKEN" or "!dead:WHO:TOKEN".  "WHO:" is optional. */
+	/* The mark of cancel.lua: "!drop:WHO:TOKEN", or dead or retry.  "WHO:" is optional. */
 	who = strchr(token, ':');
 	last = strrchr(token, ':');
 	d->ours = true;

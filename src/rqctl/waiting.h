@@ -23,7 +23,7 @@ struct delivery_info {
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* length of the id in the tag */
-	bool	 cancelled;	/* by rqctl cancel: no handler gets it again ... */
+	bool	 cancelled;	/* by rqctl cancel ... */
 	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
 	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
 };

@@ -273,6 +273,10 @@ log_wait 10 'event=acked queue=orders id=beside '
 say sh 'echo push items goes >&3' acked
 like "$(items)" 'goes,$' 'a denied queue holds up nothing for another one'
 is "$(r zcard shBACKUP)" 1 'the delivery is held'
+ok 'ctl cancel --retry sh "$held" >/dev/null' 'rqctl cancel --retry'
+ok 'log_wait 10 "event=retry queue=sh id=$held .*reason=cancelled"' 'drops what it pushes, and lets it run again'
+ctl retry now sh "$held" >/dev/null
+log_wait 10 "event=delivered queue=sh id=$held attempt=2"
 ok 'ctl cancel sh "$held" >/dev/null' 'rqctl cancel'
 ok 'log_wait 10 "event=cancelled queue=sh id=$held "' 'ends it'
 wait_ok 10 '[ "$(r zcard shBACKUP)" = 0 ]' 'for good'

@@ -70,7 +70,7 @@ is "$(ctl dead list q --reason cancelled --json | grep -c '"reason": "cancelled"
 # A handler that goes on gets SIGKILL after kill_grace; cancelled twice meanwhile.
 r lpush s '{"id":1}' >/dev/null
 wait_for 30 '[ -s "$T/ignores" ]'
-is "$(ctl cancel s 1 --dead --json)" '{"queue":"s","tag":"1","place":"running","daemon":"'"$INSTANCE"'","dead":true,"dry_run":false}' '--json'
+is "$(ctl cancel s 1 --dead --json)" '{"queue":"s","tag":"1","place":"running","daemon":"'"$INSTANCE"'","dead":true,"retry":false,"dry_run":false}' '--json'
 like "$(ctl show s 1)" ", cancelled by [^ @]+@$(hostname)" 'rqctl show says who did it'
 is "$(ctl cancel s 1 2>&1)" "cancelled: 1 of s, running on $INSTANCE" 'again during kill_grace'
 log_wait 30 'event=cancelled queue=s id=1 .*signal=SIGKILL .*reason=cancelled by=' 1 one

@@ -359,7 +359,7 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 	words_add(&w, "rqd");
 	if ((reply = rig_script(r, "cancel", "BCRDXQ", &w)) == NULL)
 		return NULL;
-	assert_int_equal(reply->elements, 3);
+	assert_int_equal(reply->elements, 2);
 	snprintf(state, sizeof(state), "%s", reply->element[0]->str);
 	freeReplyObject(reply);
 	return state;

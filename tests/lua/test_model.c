@@ -31,7 +31,7 @@ struct tag {
 	bool		 retry;		/* in QRETRY */
 	bool		 due;		/* if retry: it is due */
 	bool		 expired;	/* in QBACKUP, and its lease has ended */
-	const char	*mark;		/* if cancelled: "drop" or "dead"; NULL */
+	const char	*mark;		/* if cancelled: "drop", "dead" or "retry"; NULL */
 };
 
 static struct tag	tags[TAGS_MAX];
@@ -78,6 +78,8 @@ model_set_token(struct tag *t, const char *token)
 
 	free(t->token);
 	t->token = copy;
+	if (t->mark != NULL && strcmp(t->mark, "retry") == 0)
+		t->mark = NULL;		/* it belongs to one delivery */
 }
 
 static void
@@ -316,7 +318,7 @@ expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
 		return "gone";
 	if (strcmp(t->token, p->token) != 0 || op == 4)
 		return "held";
-	if (t->mark != NULL && op != 0 && op != 3) {
+	if (t->mark != NULL && strcmp(t->mark, "retry") != 0 && op != 0 && op != 3) {
 		if (strcmp(t->mark, "dead") == 0 && deferred) {
 			t->retry = true;
 			t->expired = t->due = false;
@@ -430,7 +432,7 @@ step_renew(void)
 	else if (strcmp(t->token, p->token) != 0)
 		want = 0;
 	else if (t->mark != NULL)
-		want = strcmp(t->mark, "drop") == 0 ? 3 : 4;
+		want = strcmp(t->mark, "drop") == 0 ? 3 : strcmp(t->mark, "dead") == 0 ? 4 : 5;
 	else
 		want = t->retry ? 2 : 1;
 	assert_int_equal(rig_renew(&rig, p), want);
@@ -443,7 +445,8 @@ step_renew(void)
 static void
 step_cancel(void)
 {
-	const char *mode = unit_below(3) == 0 ? "dead" : "drop";
+	static const char *const modes[] = { "drop", "drop", "dead", "retry" };
+	const char *mode = modes[unit_below(ARRAY_LEN(modes))];
 	struct tag *t = ntags > 0 ? &tags[unit_below(ntags)] : NULL;
 	const char *want;
 
@@ -455,12 +458,12 @@ step_cancel(void)
 	    strcmp(t->token, "-") == 0 ? "waiting" : "expired");
 	want = !t->retry ? "running" : strcmp(t->token, "-") == 0 ? "waiting" : "expired";
 	assert_string_equal(rig_cancel(&rig, mode, t->tag, t->len), want);
-	assert_string_equal(rig_cancel(&rig, mode, t->tag, t->len),
-	    strcmp(want, "waiting") == 0 ? "unknown" : want);
-	if (strcmp(want, "waiting") != 0) {
+	assert_string_equal(rig_cancel(&rig, mode, t->tag, t->len), strcmp(want, "waiting") == 0 &&
+	    strcmp(mode, "retry") != 0 ? "unknown" : want);
+	if (strcmp(want, "waiting") != 0)
 		t->mark = mode;
+	if (strcmp(want, "waiting") != 0 || strcmp(mode, "retry") == 0)
 		return;
-	}
 	(strcmp(mode, "dead") == 0 ? dead : acked)[t->payload]++;
 	model_drop(t);
 }

@@ -213,6 +213,19 @@ TEST(test_cancelled)
 		assert_true(outcome_refuse(&m, &v));
 		assert_verdict(&v, i % 2 == 0 ? &drop : &dead);
 	}
+	/* To be retried: an attempt has failed, which tells nothing about the command. */
+	m.cancel = CANCEL_RETRY;
+	for (i = 0; i < ARRAY_LEN(results); i++) {
+		m.attempts = 0;
+		v = outcome_decide(&m, &results[i], false, 1);
+		assert_true(v.op == VERDICT_RETRY && v.reason == REASON_CANCELLED && v.failed);
+		assert_true(v.delay > 0 && verdict_is_of_message(&v));
+		v = outcome_decide(&m, &results[i], true, 1);
+		assert_true(v.op == VERDICT_RETRY && !v.failed);
+		m.attempts = (unsigned)queue.max_attempts - 1;
+		v = outcome_decide(&m, &results[i], false, 1);
+		assert_true(v.op == VERDICT_DEAD && v.reason == REASON_ATTEMPTS && v.failed);
+	}
 	/* A handler that ended before the signal: its result counts. */
 	v = outcome_decide(&m, &(struct result){ .end = END_EXIT }, false, 1);
 	assert_int_equal(v.op, VERDICT_ACK);

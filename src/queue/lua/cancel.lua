@@ -2,20 +2,20 @@
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q
 -- ARGV    mode       "drop": it is deleted; "dead": it becomes a dead letter, reason
---                    "cancelled"; "look": nothing is changed
+--                    "cancelled"; "retry": its owner ends its run, and it fails; "look":
+--                    nothing is changed
 --         dead_max   letters to keep, "0": all
 --         host       for the letter
 --         who        did it, for the letter and for the owner's log; up to 64 bytes of
 --                    letters, digits, "@", ".", "_" and "-", or ""
 --         tag
 --         group      of consumers, if Q is a stream
--- Returns {state, token, mark}
---         state "waiting": nobody had it, and it is gone now; "running": its owner
---         will end the handler, then settle it; "expired": the same, or if the owner
---         is gone, the next pop settles it; "foreign": another consumer has it, and
---         nothing is changed; "unknown": it is in neither zset
---         token: of the owner, else ""; mark: "drop" or "dead" if it was cancelled
---         before, else ""
+-- Returns {state, token}
+--         state "waiting": nobody had it, and it is gone now (mode "retry": nothing is changed);
+--         "running": its owner will end the handler, then settle it; "expired": the same, or if
+--         the owner is gone, the next pop settles it ("retry": delivers it); "foreign": another
+--         consumer has it, and nothing is changed; "unknown": it is in neither zset
+--         token: of the owner, else ""
 -- Effect  A message that has an owner gets a mark before its token (see part/mark.lua),
 --         and stays where it is until its handler has ended.  Any other one is gone at once;
 --         its letter is written before.
@@ -32,10 +32,10 @@ local leave = call('TYPE', Q).ok == 'stream' and acknowledge or function() end
 local value = string.sub(call('HGET', D, tag) or '', 1, 300)
 local in_backup, in_retry = call('ZSCORE', B, tag), call('ZSCORE', R, tag)
 call('HLEN', C)
-if not (in_backup or in_retry) then return {'unknown', '', ''} end
+if not (in_backup or in_retry) then return {'unknown', ''} end
 local counts, attempts, token, rest = string.match(value, '^((%d+) %d+ )(%S+)( %S+ (%d+))$')
-local bare, mark = unmark(token)
-if in_backup and not token then return {'foreign', '', ''} end
+local bare = unmark(token)
+if in_backup and not token then return {'foreign', ''} end
 -- These commands remove nothing.  They go first so that maxmemory refuses none of the
 -- later ones, and so that a missing permission shows before the first change.
 local t = call('TIME')
@@ -49,9 +49,9 @@ end
 if in_backup or (bare or '-') ~= '-' then
   local front = '!' .. mode .. ':' .. (ARGV[4] ~= '' and ARGV[4] .. ':' or '')
   if mode ~= 'look' then call('HSET', D, tag, counts .. front .. bare .. rest) end
-  return {in_backup and 'running' or 'expired', bare, mark or ''}
+  return {in_backup and 'running' or 'expired', bare}
 end
-if mode == 'look' then return {'waiting', '', mark or ''} end
+if mode == 'look' or mode == 'retry' then return {'waiting', ''} end
 local body = mode == 'dead' and call('HGET', C, tag)
 if body then
   local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
@@ -62,4 +62,4 @@ leave({tag})
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)
-return {'waiting', '', mark or ''}
+return {'waiting', ''}

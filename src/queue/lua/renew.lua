@@ -9,8 +9,8 @@
 --         hold all places of the fleet; -1 gone: the tag is nowhere; -2 our token, but in
 --         neither zset: a foreign consumer requeued or acked it (settle's "stale"
 --         removes the rest); 3 renewed as 1 or 2, and cancelled: end the handler, then
---         ack; 4 the same, then make a dead letter; "3 WHO" and "4 WHO" if it is known
---         who cancelled it.
+--         ack; 4 the same, then make a dead letter; 5 the same, then retry; "3 WHO" to
+--         "5 WHO" if it is known who cancelled it.
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired delivery is in
 --         QBACKUP again before it leaves QRETRY.  Messages of a pop whose reply has
 --         not come are renewed, too: of one page of QBACKUP, at most 200.
@@ -61,8 +61,8 @@ for base = 1, #words, 50 do
     else
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       if inr then back[#back + 1], inhand = tag, inhand + 1 end
-      answer = mark and (mark == 'drop' and 3 or 4) or held and 1 or 2
-      if mark and who ~= '' then answer = answer .. ' ' .. who end
+      answer = mark == 'drop' and 3 or mark and 4 or who and 5 or held and 1 or 2
+      if who and who ~= '' then answer = answer .. ' ' .. who end
     end
     if #out <= asked then out[#out + 1] = answer end
   end

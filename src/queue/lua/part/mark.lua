@@ -3,12 +3,15 @@
 -- Gives   unmark(token): the token alone; and, if it is "!drop:WHO:TOKEN" or
 --         "!dead:WHO:TOKEN", its mark, "drop" or "dead"; WHO; and all that stands before
 --         the token.  WHO is "" if the mark does not name anybody: "!drop:TOKEN".
+--         Of "!retry:WHO:TOKEN": the token; nil; WHO.
 --
--- The token names the owner of the message; the mark forbids another delivery.  Scripts
--- compare tokens without the mark, so the owner still renews and settles.
+-- The token names the owner of the message; "drop" and "dead" forbid another delivery.
+-- Scripts compare tokens without the mark, so the owner still renews and settles.  "retry" only
+-- asks the owner to end its run: it goes with the token.
 local function unmark(token)
   if not token or string.byte(token) ~= 33 then return token end
-  local front, mark, who, bare = string.match(token, '^(!(d%a+):([^:]-):?)([^:]+)$')
+  local front, mark, who, bare = string.match(token, '^(!(%a+):([^:]-):?)([^:]+)$')
+  if mark == 'retry' then return bare, nil, who end
   if mark == 'drop' or mark == 'dead' then return bare, mark, who, front end
   return token
 end
