@@ -20,24 +20,6 @@
 
 /* -- in both ---------------------------------------------------------------------------- */
 
-/* Replaces the queues' places in this text by those in the files. */
-static void
-set_places(struct config *config, const char *line)
-{
-	struct queue_config *q;
-	char *name;
-	size_t i = 0;
-
-	for (; *line != '\n'; line = strchr(line, '\n') + 1) {
-		if (*line != 'Q' || i == config->nqueues)
-			continue;
-		q = config->queues[i++];
-		q->line = (int)strtol(line + 1, &name, 10);
-		free((char *)(uintptr_t)q->file);
-		q->file = xstrndup(name + 1, strcspn(name + 1, "\n"));
-	}
-}
-
 /* The descriptor's position is shared, so this begins by setting it. */
 static struct config *
 read_all(const struct config_source *source, int fd, struct config_report *report)
@@ -47,49 +29,61 @@ read_all(const struct config_source *source, int fd, struct config_report *repor
 	};
 	struct config_report ignored = { 0 };
 	struct config *config = NULL;
+	struct queue_config *q;
 	struct buf b = BUF_INIT;
-	const char *p, *nl;
+	char *p, *nl, *name;
+	size_t i = 0;
 
 	if (lseek(fd, 0, SEEK_SET) == -1 || buf_read(&b, fd, SIZE_MAX) == -1)
 		buf_clear(&b);
-	for (p = buf_str(&b); *p != '\n' && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
-		if (*p == 'E' || *p == 'W')
-			lines_add(*p == 'E' ? &report->errors : &report->warnings,
-			    xstrndup(p + 1, (size_t)(nl - p - 1)));
-	}
-	if (*p == '\n') {
-		from.text = p + 1;
-		from.text_len = strlen(p + 1);
+	p = buf_str(&b);
+	nl = *p != '\n' ? strstr(p, "\n\n") : p - 1;
+	if (nl != NULL) {
+		from.text = nl + 2;
+		from.text_len = strlen(nl + 2);
 		config = config_load(&from, &ignored);
 		config_report_done(&ignored);
 	}
-	if (config != NULL)
-		set_places(config, b.data);
+	for (; *p != '\n' && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
+		*nl = '\0';
+		if (*p != 'Q') {
+			lines_add(*p == 'E' ? &report->errors : &report->warnings, xstrdup(p + 1));
+		} else if (config != NULL && i < config->nqueues) {
+			q = config->queues[i++];
+			q->line = (int)strtol(p + 1, &name, 10);
+			free((char *)(uintptr_t)q->file);
+			q->file = xstrdup(name + 1);
+		}
+	}
 	buf_done(&b);
 	return config;
 }
 
 /* -- in the loader --------------------------------------------------------------------- */
 
-static bool
-write_all(int out, int rows, const struct config_source *of)
+bool
+launch_config_load(int file, int rows, const struct rows *known, unsigned generation, void *arg)
 {
-	struct config_source source = *of;
+	struct config_source source = *(const struct config_source *)arg;
 	struct config_report report = { 0 };
-	FILE *f = fdopen(out, "w");
 	const struct queue_config *q;
 	struct config *config;
-	bool good;
+	FILE *f;
 
-	if (f == NULL)
-		fatal_os("cannot write a configuration: %s", strerror(errno));
+	if (generation != 0) {
+		config = read_all(&source, file, &report);
+		if (config != NULL)
+			load_rows(config, rows, known, generation);
+		return config != NULL;
+	}
 	source.rows = rows;
 	config = config_load(&source, &report);
+	if ((f = fdopen(file, "w")) == NULL)
+		fatal_os("cannot write a configuration: %s", strerror(errno));
 	for (size_t i = 0; i < report.errors.n; i++)
 		fprintf(f, "E%s\n", report.errors.v[i]);
 	for (size_t i = 0; i < report.warnings.n; i++)
 		fprintf(f, "W%s\n", report.warnings.v[i]);
-	config_report_done(&report);
 	for (size_t i = 0; config != NULL && i < config->nqueues; i++) {
 		q = config->queues[i];
 		fprintf(f, "Q%d %s\n", q->line, strpbrk(q->file, "\r\n") == NULL ? q->file : "");
@@ -98,42 +92,27 @@ write_all(int out, int rows, const struct config_source *of)
 		fputc('\n', f);
 		config_print(config, f);
 	}
-	good = fclose(f) != EOF && config != NULL;
-	config_unref(config);
-	return good;
-}
-
-bool
-launch_config_load(int file, int rows, bool (*wanted)(uint32_t, void *), void *wanted_arg,
-    void *arg)
-{
-	struct config_report ignored = { 0 };
-	struct config *config;
-	bool good;
-
-	if (wanted == NULL)
-		return write_all(file, rows, arg);
-	config = read_all(arg, file, &ignored);
-	good = config != NULL;
-	if (good)
-		load_rows(config, rows, wanted, wanted_arg);
-	config_report_done(&ignored);
-	config_unref(config);
-	return good;
+	return fclose(f) != EOF && config != NULL;
 }
 
 /* -- in the main process ---------------------------------------------------------------- */
 
 struct config *
-launch_config_take(const struct config_source *source, const struct spawner_loaded *loaded,
-    struct config_report *report)
+launch_config_take(const struct config_source *source, struct spawner *s,
+    const struct spawner_loaded *loaded, struct config_report *report)
 {
 	struct config *config = NULL;
+	int fd = loaded->config;
 
-	if (loaded->config != -1 && (config = read_all(source, loaded->config, report)) != NULL)
+	if (fd != -1)
+		config = read_all(source, fd, report);
+	fd_close(&fd);
+	if (config != NULL && loaded->generation != 0) {
 		config->generation = loaded->generation;
-	if (config != NULL && loaded->generation != 0)
 		return config;
+	}
+	if (loaded->generation != 0)
+		spawner_retire(s, loaded->generation);
 	config_unref(config);
 	if (report->errors.n == 0)
 		lines_add(&report->errors,
@@ -147,15 +126,11 @@ load_now(const struct config_source *source, struct spawner *s, struct config_re
     char **cause)
 {
 	struct spawner_loaded loaded;
-	struct config *config;
 
-	if (spawner_load_now(s, &loaded) == -1) {
-		(void)util_cause(cause, "the spawner died");
-		return NULL;
-	}
-	config = launch_config_take(source, &loaded, report);
-	fd_close(&loaded.config);
-	return config;
+	if (spawner_load_now(s, &loaded) == 0)
+		return launch_config_take(source, s, &loaded, report);
+	(void)util_cause(cause, "the spawner died");
+	return NULL;
 }
 
 struct config *

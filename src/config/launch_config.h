@@ -10,9 +10,12 @@
 /* For spawner_fork(); its arg is the struct config_source *, which must live as long. */
 spawner_loader	launch_config_load;
 
-/* The configuration of the spawner's answer.  NULL: there are errors, which are in the report. */
-struct config	*launch_config_take(const struct config_source *, const struct spawner_loaded *,
-		    struct config_report *);
+/*
+ * The configuration of the spawner's answer, whose descriptor it closes.  NULL: there are errors,
+ * which are in the report.
+ */
+struct config	*launch_config_take(const struct config_source *, struct spawner *,
+		    const struct spawner_loaded *, struct config_report *);
 /*
  * Forks a spawner, which reads the configuration, and gives up this process' privileges, if it
  * has some, before it reads anything.  Without a user for that it stays what it is, and the

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/trust.h"
-#include "handler/identity.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
 #include "handler/start_error.h"
@@ -45,9 +44,10 @@ may_use(const struct stat *st, const struct user *user, mode_t owner_bit)
 {
 	if (st->st_uid == user->uid)
 		return (st->st_mode & owner_bit) != 0;
-	if (st->st_gid == user->gid ||
-	    identity_has_group(user->groups, user->ngroups, st->st_gid))
-		return (st->st_mode & owner_bit >> 3) != 0;
+	for (size_t i = 0; i <= user->ngroups; i++) {
+		if (st->st_gid == (i < user->ngroups ? user->groups[i] : user->gid))
+			return (st->st_mode & owner_bit >> 3) != 0;
+	}
 	return (st->st_mode & owner_bit >> 6) != 0;
 }
 
@@ -296,12 +296,11 @@ machine_check(struct draft *d)
 	check_log(d, &r);
 	check_redis(d, &r);
 	file = source->rows != 0 ? source->rows : memfd_create("rqd-rows", MFD_CLOEXEC);
-	load_rows(d->config, file, NULL, NULL);
+	load_rows(d->config, file, NULL, 0);
 	generation = rows_add(&r.rows, file, -1);
 	for (uint32_t i = 0; i < d->queues.n; i++)
 		check_queue(d, &d->queues.list[i], &r, rows_find(&r.rows, generation, i));
-	rows_retire(&r.rows, generation);
-	free(r.rows.list);
+	rows_retire(rows_generation(&r.rows, generation));
 	if (source->rows == 0)
 		(void)close(file);
 }

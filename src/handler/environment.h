@@ -9,21 +9,19 @@
 #include "base/util.h"
 #include "handler/identity.h"
 #include "policy/config.h"
-#include "policy/message.h"
 
-#define ENVIRONMENT_WORDS	16	/* at most, for one message */
+#define ENVIRONMENT_FILE_MAX	((size_t)256 * 1024)
 
 /*
  * Appends all variables but those of the message, "NAME=value" with a NUL after each.
- * env_file: open, or -1: none.  Returns how many there are, or -1 with errno: those of
- * env_file_read().
+ * env_file: open, or -1: none.  Returns how many there are, or -1 with errno: that of reading
+ * env_file, EFBIG if it is too large, EINVAL if it is no regular file, or environment_parse().
  */
 int	environment_make(const struct config *, const struct queue_config *,
 	    const struct identity *, int env_file, struct buf *) MUSTCHECK;
 
 /*
- * The words of a message.  If it is NULL: those of a batch of so many messages, or,
- * with batch 0, those of a process that gets many messages one by one.
+ * Appends each entry of a text in the syntax of env_file, with a NUL.  0, or -1 with EINVAL: it
+ * has other lines than entries, comments (# or ; at the beginning) and empty ones.
  */
-void	environment_words(struct buf *, const struct message *, unsigned batch,
-	    const struct queue_config *);
+int	environment_parse(const char *, size_t, struct buf *) MUSTCHECK;

@@ -7,8 +7,8 @@
  *	set	-	that user	the user's	the user's
  *	set	set	that user	that group	the user's, and that group
  *
- * A daemon that already has the identity changes nothing, because without root it could
- * not.  Any other change fails without root, at the start of the handler, with EPERM.
+ * Without root, nothing changes if the daemon already has the user and group, because it could
+ * not change the groups.  Any other change fails, at the start of the handler, with EPERM.
  *
  * A number that is not a name means the id.  A user without a passwd entry needs a
  * group, and its home is "/".
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "handler/privilege.h"
 
 /* A decimal number that can be an id: -1 is not one. */
 static bool
@@ -122,39 +123,7 @@ set_groups(struct identity *id)
 	id->ngroups = (size_t)(got < n ? got : n);
 }
 
-bool
-identity_has_group(const gid_t *groups, size_t n, gid_t group)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (groups[i] == group)
-			return true;
-	}
-	return false;
-}
-
-/* Whether this process has these groups; the primary one need not be among them. */
-static bool
-are_our_groups(const struct identity *id)
-{
-	gid_t ours[64];
-	int n = getgroups((int)ARRAY_LEN(ours), ours);
-
-	for (size_t i = 0; n >= 0 && i < (size_t)n; i++) {
-		if (ours[i] != id->gid && !identity_has_group(id->groups, id->ngroups, ours[i]))
-			return false;
-	}
-	for (size_t i = 0; n >= 0 && i < id->ngroups; i++) {
-		if (id->groups[i] != id->gid &&
-		    !identity_has_group(ours, (size_t)n, id->groups[i]))
-			return false;
-	}
-	return n >= 0;
-}
-
-/*
- * Whether the daemon has this identity already.  Without root the groups do not count,
- * since it could not change them.
- */
+/* Whether this process has the identity already. */
 static bool
 is_already(const struct identity *id)
 {
@@ -162,8 +131,8 @@ is_already(const struct identity *id)
 	gid_t g[3];
 
 	return getresuid(&u[0], &u[1], &u[2]) == 0 && getresgid(&g[0], &g[1], &g[2]) == 0 &&
-	    u[0] == id->uid && u[1] == id->uid && g[0] == id->gid && g[1] == id->gid &&
-	    (u[1] != 0 || (u[2] == 0 && g[2] == id->gid && are_our_groups(id)));
+	    (id->uid == (uid_t)-1 || (u[0] == id->uid && u[1] == id->uid)) &&
+	    g[0] == id->gid && g[1] == id->gid;
 }
 
 int
@@ -191,7 +160,7 @@ identity_find(const char *user, const char *group, struct identity *ret,
 	}
 	if (named)
 		set_groups(&id);
-	if (named ? is_already(&id) : id.gid == getgid() && id.gid == getegid()) {
+	if ((!named || !privilege_held()) && is_already(&id)) {
 		id.uid = (uid_t)-1;
 		id.gid = (gid_t)-1;
 		id.ngroups = 0;

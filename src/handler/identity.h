@@ -28,5 +28,3 @@ struct identity {
 int	identity_find(const char *user, const char *group, struct identity *ret,
 	    const char **step) MUSTCHECK;
 void	identity_done(struct identity *);	/* a zeroed one is fine */
-
-bool	identity_has_group(const gid_t *groups, size_t n, gid_t);

@@ -7,40 +7,61 @@
  */
 #include "handler/rows.h"
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/trust.h"
 #include "handler/environment.h"
 #include "handler/identity.h"
 #include "handler/privilege.h"
 
-#define PATIENCE	(10 * SEC)
+#define PATIENCE	10000		/* milliseconds */
 #define LIMITS		6
 
-/* The queues of one user and group. */
-struct user_rows {
-	const char	*user, *group;
-	int		 file;		/* for the child's rows */
-	pid_t		 pid;		/* 0: it has ended */
-	bool		 good;		/* it has written all of them */
+/* What is to be loaded; see load_rows(). */
+struct load {
+	const struct config *config;
+	const struct rows *known;
+	unsigned	 generation;
+	int		 file;
 };
 
+/*
+ * As root, a queue that names no user is not run; only `rqd -q`, which has no file, may leave
+ * it out: root has typed the command, and root is its user.
+ */
 static bool
-belongs(const struct user_rows *l, const struct queue_config *q)
+is_wanted(const struct load *l, uint32_t queue)
 {
-	return strcmp(l->user, q->user) == 0 && strcmp(l->group, q->group) == 0;
+	const struct queue_config *q = l->config->queues[queue];
+	const struct spawn_row *row;
+
+	if (l->generation != 0) {
+		row = rows_find(l->known, l->generation, queue);
+		return row != NULL && row->error != 0;
+	}
+	return config_consumes(q) &&
+	    (!privilege_held() || q->user[0] != '\0' || l->config->file[0] == '\0');
+}
+
+/* Whether it is wanted, too, for the same user and group as the other queue. */
+static bool
+belongs(const struct load *l, uint32_t queue, uint32_t other)
+{
+	const struct queue_config *q = l->config->queues[queue], *o = l->config->queues[other];
+
+	return strcmp(q->user, o->user) == 0 && strcmp(q->group, o->group) == 0 &&
+	    is_wanted(l, queue);
 }
 
 /* -- rows ---------------------------------------------------------------------------- */
@@ -173,14 +194,6 @@ add_files(struct buf *b, const struct config *c)
 	free(credential);
 }
 
-static int
-write_all(int file, const struct buf *b)
-{
-	off_t end = lseek(file, 0, SEEK_END);
-
-	return end == -1 ? -1 : fd_write_at(file, b->data, b->len, end);
-}
-
 /* -- in a child for each user --------------------------------------------------------- */
 
 /* That user must not look into this process: no core of it is made, and nobody traces it. */
@@ -213,20 +226,20 @@ open_env_file(const char *path)
  * Root opens an env_file if only root can have put it there; all others are opened as the
  * user.
  */
-static int
-look_up(const struct config *config, const struct user_rows *l,
-    bool (*wanted)(uint32_t, void *), void *arg)
+static void
+look_up(const struct load *l, uint32_t first)
 {
+	const struct config *config = l->config;
 	bool privileged = privilege_held();
-	int *fds = xcalloc(config->nqueues + 1, sizeof(*fds)), error = 0, r;
-	uid_t uid;
-	gid_t gid;
+	int *fds = xcalloc(config->nqueues, sizeof(*fds)), error = 0;
 	struct identity id = { .uid = (uid_t)-1 };
+	const struct queue_config *q = config->queues[first];
 	const char *what = "";
 	struct buf b = BUF_INIT;
-	const struct queue_config *q;
+	uid_t uid;
+	gid_t gid;
 
-	if (identity_find(l->user, l->group, &id, &what) == -1)
+	if (identity_find(q->user, q->group, &id, &what) == -1)
 		error = errno;
 	/* A handler of that user could trace the main process.  The check of names is earlier. */
 	if (error == 0 && privileged && config->privileged && privilege_user(&uid, &gid) &&
@@ -234,10 +247,10 @@ look_up(const struct config *config, const struct user_rows *l,
 		error = EPERM;
 		what = "user";
 	}
-	for (uint32_t i = 0; i < config->nqueues; i++) {
+	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
 		fds[i] = -1;
-		if (privileged && error == 0 && belongs(l, q) && q->env_file[0] != '\0' &&
+		if (privileged && error == 0 && belongs(l, i, first) && q->env_file[0] != '\0' &&
 		    trust_file(q->env_file, 0, NULL) == 0)
 			fds[i] = open_env_file(q->env_file);
 	}
@@ -245,9 +258,9 @@ look_up(const struct config *config, const struct user_rows *l,
 		error = errno;
 		what = "user";
 	}
-	for (uint32_t i = 0; i < config->nqueues; i++) {
+	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
-		if (!config_consumes(q) || !belongs(l, q) || (wanted != NULL && !wanted(i, arg)))
+		if (!belongs(l, i, first))
 			continue;
 		if (error != 0) {
 			add_error(&b, i, error, what[0] == 'u' ? STEP_USER : STEP_GROUP);
@@ -259,97 +272,50 @@ look_up(const struct config *config, const struct user_rows *l,
 		    q->env_file[0] != '\0' && fds[i] == -1 ? errno : 0);
 		fd_close(&fds[i]);
 	}
-	r = write_all(l->file, &b);
-	buf_done(&b);
-	identity_done(&id);
-	free(fds);
-	return r;
+	(void)!fd_write_at(l->file, b.data, b.len, 0);
 }
 
 /* -- the loader ----------------------------------------------------------------------- */
 
-/* Waits until all children have ended, PATIENCE at most. */
-static void
-wait_for(struct user_rows *looks, size_t n)
-{
-	usec_t until = clock_mono() + PATIENCE, left;
-	size_t alive;
-	struct timespec ts;
-	sigset_t set;
-	int status;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	while ((left = until - clock_mono()) > 0) {
-		alive = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (looks[i].pid <= 0)
-				continue;
-			if (waitpid(looks[i].pid, &status, WNOHANG) == 0) {
-				alive++;
-				continue;
-			}
-			looks[i].pid = 0;
-			looks[i].good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-		}
-		if (alive == 0)
-			return;
-		ts = (struct timespec){ .tv_sec = left / SEC, .tv_nsec = left % SEC * 1000 };
-		(void)sigtimedwait(&set, NULL, &ts);
-	}
-}
-
 /*
- * As root, a queue that names no user is not run; only `rqd -q`, which has no file, may leave
- * it out: root has typed the command, and root is its user.
+ * A child that takes too long is killed at the end of this process.  Until then its rows may
+ * still come.
  */
-static bool
-is_run(const struct config *config, const struct queue_config *q)
-{
-	return config_consumes(q) &&
-	    (!privilege_held() || q->user[0] != '\0' || config->file[0] == '\0');
-}
-
 void
-load_rows(const struct config *config, int file, bool (*wanted)(uint32_t, void *), void *arg)
+load_rows(const struct config *config, int file, const struct rows *known, unsigned generation)
 {
-	struct user_rows *looks = xcalloc(config->nqueues + 1, sizeof(*looks));
-	const struct queue_config *q;
+	const struct load l = { config, known, generation, file };
+	struct pollfd children = { .fd = -1 };
 	struct buf b = BUF_INIT;
-	size_t n = 0, k;
+	uint32_t other;
+	int end[2];
 
-	if (wanted == NULL)
+	if (generation == 0)
 		add_files(&b, config);
+	/* What a child writes comes behind it, and takes its place. */
 	for (uint32_t i = 0; i < config->nqueues; i++) {
-		q = config->queues[i];
-		if (!is_run(config, q) || (wanted != NULL && !wanted(i, arg)))
-			continue;
-		/* What the child writes comes behind it, and takes its place. */
-		add_error(&b, i, ETIMEDOUT, STEP_USER);
-		for (k = 0; k < n && !belongs(&looks[k], q); k++)
-			continue;
-		if (k < n)
-			continue;
-		looks[n] = (struct user_rows){ q->user, q->group, -1, 0, false };
-		looks[n].file = memfd_create("rqd-rows", MFD_CLOEXEC);
-		looks[n].pid = fork();
-		if (looks[n].pid == 0) {
-			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-			_exit(look_up(config, &looks[n], wanted, arg) == 0 ? 0 : 1);
-		}
-		n++;
+		if (is_wanted(&l, i))
+			add_error(&b, i, ETIMEDOUT, STEP_USER);
 	}
-	wait_for(looks, n);
-	for (k = 0; k < n; k++) {
-		if (looks[k].pid > 0)
-			(void)kill(looks[k].pid, SIGKILL);
-		if (looks[k].good && lseek(looks[k].file, 0, SEEK_SET) != -1)
-			(void)!buf_read(&b, looks[k].file, SIZE_MAX);
-		fd_close(&looks[k].file);
-	}
-	if (write_all(file, &b) == -1)
+	/* To append: each process adds its rows behind those of others, whatever the position. */
+	if (fcntl(file, F_SETFL, O_APPEND) == -1 || fd_write_at(file, b.data, b.len, 0) == -1 ||
+	    pipe2(end, O_CLOEXEC) == -1)
 		fatal_os("cannot write rows: %s", strerror(errno));
 	buf_done(&b);
-	free(looks);
+	for (uint32_t i = 0; i < config->nqueues; i++) {
+		for (other = 0; other < i && !belongs(&l, other, i); other++)
+			continue;
+		if (other < i || !is_wanted(&l, i) || fork() != 0)
+			continue;
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		look_up(&l, i);
+		_exit(0);
+	}
+	/* Only the children have this end then: it hangs up when the last of them has ended. */
+	(void)close(end[1]);
+	children.fd = end[0];
+	(void)poll(&children, 1, PATIENCE);
+	(void)close(end[0]);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
 }

@@ -49,15 +49,21 @@ privilege_user(uid_t *uid, gid_t *gid)
 	return true;
 }
 
-static int
-drop_capabilities(void)
+int
+privilege_limit(uint64_t effective)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	memset(none, 0, sizeof(none));
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return (int)syscall(SYS_capset, &head, none);
+	if (syscall(SYS_capget, &head, data) == -1)
+		return -1;
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].effective = data[i].permitted & (uint32_t)(effective >> (32 * i));
+		data[i].permitted = effective != 0 ? data[i].permitted : 0;
+		data[i].inheritable = 0;
+	}
+	return (int)syscall(SYS_capset, &head, data);
 }
 
 int
@@ -70,7 +76,7 @@ privilege_drop(char **cause)
 		return util_cause(cause, "there is no user " PRIVILEGE_USER);
 	/* Keep its own groups: a socket of Redis may be open only to its group. */
 	if (initgroups(PRIVILEGE_USER, g) == -1 ||
-	    setresgid(g, g, g) == -1 || setresuid(u, u, u) == -1 || drop_capabilities() == -1)
+	    setresgid(g, g, g) == -1 || setresuid(u, u, u) == -1 || privilege_limit(0) == -1)
 		return util_cause(cause, "cannot become user " PRIVILEGE_USER ": %s; start rqd as "
 		    "the user that handlers are to run as", strerror(errno));
 	return 0;
@@ -130,13 +136,17 @@ forbid_arguments(scmp_filter_ctx ctx)
 	return r;
 }
 
+#endif
+
 /* Installs the filter.  A call that this machine does not have is no error. */
 static int
 filter(void)
 {
+	int r = 0;
+#ifdef HAVE_SECCOMP
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-	int r = ctx != NULL ? 0 : -ENOMEM;
 
+	r = ctx != NULL ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
 	if (r == 0)
@@ -144,19 +154,10 @@ filter(void)
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
+#endif
 	/* A kernel without seccomp: the other measures remain. */
 	return r == -EINVAL || r == -ENOSYS ? 0 : r;
 }
-
-#else
-
-static int
-filter(void)
-{
-	return 0;
-}
-
-#endif
 
 /* The process is not dumpable, so only root can trace it.  Leak checkers could not. */
 #ifdef RQD_SANITIZERS

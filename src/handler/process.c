@@ -842,15 +842,6 @@ started(struct subprocess *s)
 		output_listen(&p->output);
 }
 
-/* There is no process. */
-static void
-failed(struct subprocess *s, int error, const char *step)
-{
-	const struct spawner_exit x = { .error = error, .step = step };
-
-	exited(s, &x);
-}
-
 struct process *
 process_new(struct handler *h, struct feed *run, unsigned n)
 {
@@ -882,7 +873,7 @@ process_new(struct handler *h, struct feed *run, unsigned n)
 void
 process_start(struct process *p)
 {
-	static const struct subprocess_events events = { started, failed, exited };
+	static const struct subprocess_events events = { started, exited };
 	struct handler *h = p->handler;
 	int fd[SPAWN_FDS] = { -1, -1, -1, -1 }, ret = -1;
 	const char *step;
@@ -894,7 +885,7 @@ process_start(struct process *p)
 	}
 	fd_close_all(fd, SPAWN_FDS);
 	if (ret == -1)
-		failed(&p->child, errno, step);
+		exited(&p->child, &(struct spawner_exit){ .error = errno, .step = step });
 	else if (!persists(p))
 		set_timer(p);
 	else if (h->cfg->max_age > 0)

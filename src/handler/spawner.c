@@ -23,9 +23,7 @@
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/trust.h"
-#include "handler/environment.h"
 #include "handler/privilege.h"
-#include "handler/spawner_serve.h"
 #include "handler/spawner_wire.h"
 #include "loop/child.h"
 #include "loop/io.h"
@@ -50,9 +48,7 @@ struct spawner {
 	uint32_t		 asked;		/* number of the last order there */
 	TAILQ_HEAD(, waiting_order)	 waiting;
 	struct subprocess	*owners[SPAWNER_SLOTS];	/* by slot; NULL: nobody wants to know */
-	uint32_t		*free;		/* slots below used that are free, a stack */
-	size_t			 nfree;
-	uint32_t		 used;
+	char			 taken[SPAWNER_SLOTS];	/* 1: the slot is in use */
 	void			(*loaded)(const struct spawner_loaded *, void *);
 	void			*loaded_arg;	/* loaded is NULL: there is no load */
 	/* from spawner_attach() on: */
@@ -66,12 +62,6 @@ struct spawner {
 
 /* -- orders -------------------------------------------------------------------------- */
 
-static bool
-is_full(void)
-{
-	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS;
-}
-
 static void
 waiting_free(struct waiting_order *w)
 {
@@ -80,25 +70,38 @@ waiting_free(struct waiting_order *w)
 	free(w);
 }
 
+static void	take_reply(struct spawner *, const struct spawner_reply *, int config);
+
+/*
+ * The socket may be full, too many descriptors on their way, or the kernel short of memory: all
+ * of that ends.  Only an order that is too large for this socket never goes: a start.
+ */
 static void
 has_room(int what UNUSED, void *arg)
 {
+	struct spawner_reply r = { .answer = SPAWNER_EXITED, .error = E2BIG,
+	    .step = STEP_SPAWNER };
 	struct spawner *s = arg;
 	struct waiting_order *w;
 
 	while ((w = TAILQ_FIRST(&s->waiting)) != NULL) {
-		if (spawner_send(s->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == -1 &&
-		    is_full())
+		if (spawner_send(s->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == 0)
+			r.slot = SPAWNER_SLOTS;
+		else if (errno == EMSGSIZE)
+			r.slot = ((struct spawner_order *)(void *)w->bytes)->slot;
+		else
 			return;
 		TAILQ_REMOVE(&s->waiting, w, entry);
 		waiting_free(w);
+		if (r.slot < SPAWNER_SLOTS)
+			take_reply(s, &r, -1);
 	}
 	io_stop(&s->out);
 }
 
 /*
  * Sends an order; copies bytes and descriptors if they must wait.  0, or -1 with errno:
- * the spawner has ended, the order is too large, or a descriptor cannot be copied.
+ * the order is too large, or a descriptor cannot be copied.
  */
 static int
 order(struct spawner *s, const void *p, size_t n, const int *fds, size_t nfds)
@@ -108,7 +111,7 @@ order(struct spawner *s, const void *p, size_t n, const int *fds, size_t nfds)
 	if (TAILQ_EMPTY(&s->waiting)) {
 		if (spawner_send(s->orders, p, n, fds, nfds, MSG_DONTWAIT) == 0)
 			return 0;
-		if (!is_full() || s->loop == NULL)
+		if (errno == EMSGSIZE || s->loop == NULL)
 			return -1;
 	}
 	w = NEW(struct waiting_order, .n = n);
@@ -127,29 +130,19 @@ order(struct spawner *s, const void *p, size_t n, const int *fds, size_t nfds)
 
 /* If the spawner has ended, exited() reports it. */
 static void
-say(struct spawner *s, const struct spawner_head *head)
+say(struct spawner *s, const struct spawner_order *o)
 {
-	(void)!order(s, head, sizeof(*head), NULL, 0);
+	(void)!order(s, o, sizeof(*o), NULL, 0);
 }
 
 /* -- replies ------------------------------------------------------------------------- */
 
+/* config: the descriptor beside the answer to a load; or -1. */
 static void
-free_slot(struct spawner *s, uint32_t slot)
+take_reply(struct spawner *s, const struct spawner_reply *r, int config)
 {
-	s->owners[slot] = NULL;
-	if (s->free == NULL)
-		s->free = xcalloc(SPAWNER_SLOTS, sizeof(*s->free));
-	s->free[s->nfree++] = slot;
-}
-
-/* fds: beside the datagram, for the answer to a load. */
-static void
-take_reply(struct spawner *s, const struct spawner_reply *r, const int *fds, size_t nfds)
-{
-	struct subprocess *p = r->slot < s->used ? s->owners[r->slot] : NULL;
+	struct subprocess *p = s->owners[r->slot];
 	void (*loaded)(const struct spawner_loaded *, void *) = s->loaded;
-	const char *step = spawn_step_name((enum spawn_step)r->step);
 
 	switch ((enum spawner_answer)r->answer) {
 	case SPAWNER_STARTED:
@@ -158,15 +151,9 @@ take_reply(struct spawner *s, const struct spawner_reply *r, const int *fds, siz
 		p->pid = r->pid;
 		p->events->started(p);
 		break;
-	case SPAWNER_FAILED:
-		free_slot(s, r->slot);
-		if (p == NULL)
-			break;
-		p->spawner = NULL;
-		p->events->failed(p, r->error, step);
-		break;
 	case SPAWNER_EXITED:
-		free_slot(s, r->slot);
+		s->owners[r->slot] = NULL;
+		s->taken[r->slot] = 0;
 		if (p == NULL)
 			break;
 		p->spawner = NULL;
@@ -174,13 +161,13 @@ take_reply(struct spawner *s, const struct spawner_reply *r, const int *fds, siz
 			.signaled = WIFSIGNALED(r->status),
 			.code = WIFSIGNALED(r->status) ? WTERMSIG(r->status) :
 			    WEXITSTATUS(r->status),
-			.leftovers = r->leftovers != 0, .error = r->error, .step = step });
+			.leftovers = r->leftovers != 0, .error = r->error,
+			.step = spawn_step_name((enum spawn_step)r->step) });
 		break;
 	case SPAWNER_LOADED:
 		s->loaded = NULL;
-		if (loaded != NULL)
-			loaded(&(struct spawner_loaded){ r->generation,
-			    nfds > 0 ? fds[0] : -1, r->error }, s->loaded_arg);
+		loaded(&(struct spawner_loaded){ r->generation, config, r->error },
+		    s->loaded_arg);
 		break;
 	case SPAWNER_OPENED:
 		break;
@@ -201,8 +188,7 @@ read_replies(struct spawner *s, int flags)
 		return -1;
 	}
 	for (size_t i = 0; i < (size_t)n / sizeof(*r); i++)
-		take_reply(s, &r[i], fds, nfds);
-	fd_close_all(fds, nfds);
+		take_reply(s, &r[i], nfds > 0 ? fds[0] : -1);
 	return 0;
 }
 
@@ -216,22 +202,6 @@ readable(int what UNUSED, void *arg)
 }
 
 /* -- handlers ------------------------------------------------------------------------ */
-
-static int
-take_slot(struct spawner *s, struct subprocess *p)
-{
-	if (s->nfree > 0) {
-		p->slot = s->free[--s->nfree];
-	} else if (s->used < SPAWNER_SLOTS) {
-		p->slot = s->used++;
-	} else {
-		errno = EAGAIN;
-		return -1;
-	}
-	s->owners[p->slot] = p;
-	p->spawner = s;
-	return 0;
-}
 
 static uint32_t
 number_of(const struct config *config, const struct queue_config *q)
@@ -248,15 +218,20 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
     const struct queue_config *q, const struct message *msg, unsigned batch,
     const int fd[SPAWN_FDS], const struct subprocess_events *events)
 {
-	struct spawner_head head = { .op = SPAWNER_START, .generation = config->generation,
-	    .queue = number_of(config, q) };
+	struct spawner_order head = { .op = SPAWNER_START, .generation = config->generation,
+	    .queue = number_of(config, q), .batch = batch,
+	    .attempt = msg != NULL ? msg->attempts + 1 : 0,
+	    .max_attempts = (uint32_t)(msg != NULL ? msg->cfg : q)->max_attempts };
+	const char *free_slot = memchr(s->taken, 0, sizeof(s->taken));
 	struct buf b = BUF_INIT;
-	int fds[SPAWN_FDS], error;
+	int fds[SPAWN_FDS], r = -1;
 	size_t nfds = 0;
 
 	*p = (struct subprocess){ .events = events };
-	if (take_slot(s, p) == -1)
+	errno = EAGAIN;
+	if (free_slot == NULL)
 		return -1;
+	head.slot = p->slot = (uint32_t)(free_slot - s->taken);
 	for (int i = 0; i < SPAWN_FDS; i++) {
 		if (fd[i] == -1)
 			continue;
@@ -270,31 +245,33 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 			(void)fchmod(fd[i], 0666);
 	}
 	buf_add(&b, &head, sizeof(head));
-	environment_words(&b, msg, batch, q);
-	head.slot = p->slot;
-	head.size = (uint32_t)(b.len - sizeof(head));
-	memcpy(b.data, &head, sizeof(head));
-	errno = E2BIG;
-	if (head.size <= SPAWNER_BYTES && order(s, b.data, b.len, fds, nfds) == 0) {
-		buf_done(&b);
-		return 0;
+	if (msg != NULL)
+		buf_add(&b, msg->id, strlen(msg->id) + 1);
+	if (msg != NULL && msg->channel != NULL)
+		buf_add(&b, msg->channel, strlen(msg->channel) + 1);
+	((struct spawner_order *)(void *)b.data)->size = (uint32_t)(b.len - sizeof(head));
+	errno = EMSGSIZE;
+	if (b.len <= sizeof(head) + SPAWNER_BYTES)
+		r = order(s, b.data, b.len, fds, nfds);
+	buf_done(&b);		/* free(3) keeps errno */
+	if (r == -1) {
+		errno = errno == EMSGSIZE ? E2BIG : errno;
+		return -1;
 	}
-	error = errno == EMSGSIZE ? E2BIG : errno;
-	buf_done(&b);
-	free_slot(s, p->slot);
-	p->spawner = NULL;
-	errno = error;
-	return -1;
+	s->taken[p->slot] = 1;
+	s->owners[p->slot] = p;
+	p->spawner = s;
+	return 0;
 }
 
 static void
 send_signal(struct subprocess *p, int signo)
 {
-	struct spawner_head head = { .op = SPAWNER_SIGNAL, .slot = p->slot,
+	struct spawner_order o = { .op = SPAWNER_SIGNAL, .slot = p->slot,
 	    .value = (uint32_t)signo };
 
 	if (p->spawner != NULL)
-		say(p->spawner, &head);
+		say(p->spawner, &o);
 }
 
 void
@@ -323,20 +300,17 @@ subprocess_done(struct subprocess *p)
 void
 spawner_load(struct spawner *s, void (*loaded)(const struct spawner_loaded *, void *), void *arg)
 {
-	struct spawner_head head = { .op = SPAWNER_LOAD };
+	struct spawner_order o = { .op = SPAWNER_LOAD };
 
 	s->loaded = loaded;
 	s->loaded_arg = arg;
-	say(s, &head);
+	say(s, &o);
 }
 
 static void
 keep_loaded(const struct spawner_loaded *loaded, void *arg)
 {
-	struct spawner_loaded *to = arg;
-
-	*to = *loaded;
-	to->config = loaded->config != -1 ? fcntl(loaded->config, F_DUPFD_CLOEXEC, 3) : -1;
+	*(struct spawner_loaded *)arg = *loaded;
 }
 
 int
@@ -351,6 +325,14 @@ spawner_load_now(struct spawner *s, struct spawner_loaded *loaded)
 }
 
 void
+spawner_retire(struct spawner *s, unsigned generation)
+{
+	struct spawner_order o = { .op = SPAWNER_RETIRE, .generation = generation };
+
+	say(s, &o);
+}
+
+void
 spawner_hold(struct spawner *s, struct config *config)
 {
 	if (s != NULL)
@@ -360,10 +342,8 @@ spawner_hold(struct spawner *s, struct config *config)
 void
 spawner_drop(struct spawner *s, struct config *config)
 {
-	struct spawner_head head = { .op = SPAWNER_RETIRE, .generation = config->generation };
-
 	if (s != NULL && --config->held == 0)
-		say(s, &head);
+		spawner_retire(s, config->generation);
 }
 
 /* -- files --------------------------------------------------------------------------- */
@@ -373,7 +353,7 @@ static int
 lend(enum lend how, const char *path, void *arg)
 {
 	struct spawner *s = arg;
-	struct spawner_head head = { .op = SPAWNER_OPEN, .slot = ++s->asked };
+	struct spawner_order o = { .op = SPAWNER_OPEN, .slot = ++s->asked };
 	struct pollfd wait = { .fd = s->files, .events = POLLIN };
 	usec_t until = clock_mono() + PATIENCE, left;
 	int fds[SPAWNER_FDS];
@@ -385,8 +365,8 @@ lend(enum lend how, const char *path, void *arg)
 	errno = EACCES;
 	if (path[0] != '/' || strlen(path) + 1 >= SPAWNER_PATH)
 		return -1;
-	head.size = (uint32_t)strlen(path) + 1;
-	buf_add(&b, &head, sizeof(head));
+	o.size = (uint32_t)strlen(path) + 1;
+	buf_add(&b, &o, sizeof(o));
 	buf_addc(&b, (char)how);
 	buf_puts(&b, path);
 	sent = spawner_send(s->files, b.data, b.len, NULL, 0, MSG_DONTWAIT);
@@ -431,11 +411,12 @@ make_pair(int fd[2])
 struct spawner *
 spawner_fork(spawner_loader *load, void *arg)
 {
-	struct spawner *s = NEW(struct spawner, .privileged = privilege_held());
+	struct spawner *s = xcalloc(1, sizeof(*s));	/* most of it is never touched */
 	int orders[2], files[2];
 	pid_t self = getpid();
 	sigset_t all, old;
 
+	s->privileged = privilege_held();
 	make_pair(orders);
 	make_pair(files);
 	(void)sigfillset(&all);
@@ -504,6 +485,5 @@ spawner_stop(struct spawner *s)
 	(void)close(s->files);
 	(void)kill(s->pid, SIGCONT);		/* if somebody has stopped it */
 	(void)TEMP_FAILURE_RETRY(waitpid(s->pid, NULL, 0));
-	free(s->free);
 	free(s);
 }

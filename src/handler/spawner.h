@@ -41,16 +41,17 @@
 #include "policy/config.h"
 #include "policy/message.h"
 
+struct rows;
 struct spawner;
 
 /*
  * The loader, a process of its own with the spawner's privileges: reads the configuration, and
- * writes what it has found wrong to file, and itself if it has no errors.  Later, with wanted,
- * it takes the configuration from there, because some rows could not be started.  Writes the
- * rows of which wanted() is true, or all (load_rows()).  Returns whether it could.
+ * writes what it has found wrong to file, and itself if it has no errors.  Later, with a
+ * generation, it takes the configuration from there, because some rows could not be started.
+ * Writes rows (load_rows()).  Returns whether it could.
  */
-typedef bool	spawner_loader(int file, int rows, bool (*wanted)(uint32_t queue, void *),
-		    void *wanted_arg, void *arg);
+typedef bool	spawner_loader(int file, int rows, const struct rows *, unsigned generation,
+		    void *arg);
 
 /* Forks.  Call before anything else, while the process is small; fatal on failure. */
 struct spawner	*spawner_fork(spawner_loader *, void *arg);
@@ -77,14 +78,13 @@ struct spawner_loaded {
 	int		 error;		/* why there is nothing; or 0 */
 };
 
-/*
- * loaded() is called once, from the loop; the descriptor is closed after that.  At most one
- * load at a time.
- */
+/* loaded() is called once, from the loop, and closes the descriptor.  At most one load at a time. */
 void	spawner_load(struct spawner *, void (*loaded)(const struct spawner_loaded *, void *),
 	    void *arg);
 /* Waits.  0, and the caller closes the descriptor; or -1: the spawner has ended. */
 int	spawner_load_now(struct spawner *, struct spawner_loaded *) MUSTCHECK;
+/* No handler of this generation will be started any more. */
+void	spawner_retire(struct spawner *, unsigned generation);
 /* The spawner keeps a generation while it is held; NULL is fine. */
 void	spawner_hold(struct spawner *, struct config *);
 void	spawner_drop(struct spawner *, struct config *);
@@ -101,16 +101,14 @@ struct spawner_exit {
 	bool		 signaled;	/* ended by a signal: code is its number */
 	int		 code;
 	bool		 leftovers;	/* processes of its group outlived it */
-	int		 error;		/* why the command could not be executed; 0: it was */
+	int		 error;		/* why the command was not executed; 0: it was */
 	const char	*step;		/* of the start that failed; static */
 };
 
-/* All come from the loop: started(), then exited(); or only failed(). */
+/* Both come from the loop: started(), then exited(); or, if there was no process, only exited(). */
 struct subprocess_events {
 	/* pid is set. */
 	void	(*started)(struct subprocess *);
-	/* There was no process: the error number, and the step that failed. */
-	void	(*failed)(struct subprocess *, int error, const char *step);
 	/* Other processes may still hold its pipes. */
 	void	(*exited)(struct subprocess *, const struct spawner_exit *);
 };

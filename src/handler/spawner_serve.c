@@ -27,7 +27,7 @@
  * There are at most ten a second, and one at once where a handler was ended, or has failed:
  * its message may soon run elsewhere.
  */
-#include "handler/spawner_serve.h"
+#include "handler/spawner_wire.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -55,7 +55,6 @@
 #include "base/trust.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
-#include "handler/spawner_wire.h"
 #include "loop/proc.h"
 
 #define LOAD_PATIENCE	MINUTE
@@ -69,7 +68,6 @@
 #define SWEEP_INTERVAL	(100 * MSEC)
 #define LAST_SWEEPS	(5 * SEC)
 #define LAST_PAUSE	MSEC
-#define LAST_WAIT	200		/* milliseconds */
 #define SESSIONS	32768U		/* more pids than a machine uses in SESSION_LIFE */
 #define SESSION_LIFE	(10 * SEC)
 
@@ -94,7 +92,6 @@ struct server {
 	int			 orders;
 	int			 files;
 	int			 signals;	/* SIGCHLD */
-	char			*listens;	/* the unix socket that was opened last; or NULL */
 	struct rows		 rows;
 	struct slot		*slots;		/* SPAWNER_SLOTS of them */
 	size_t			 used;		/* those at and above were never used */
@@ -123,37 +120,19 @@ struct server {
 
 static struct server s;
 static struct session sessions[SESSIONS];	/* by the remainder of the id */
-static char	 datagram[sizeof(struct spawner_head) + SPAWNER_BYTES + 1];
+static _Alignas(8) char	 datagram[sizeof(struct spawner_order) + SPAWNER_BYTES + 1];
 
 /* -- what it may do ------------------------------------------------------------------ */
 
 #define CAP_BIT(cap)	((uint64_t)1 << (cap))
 
+/*
+ * Of other users' children, which have none.  The others stay permitted: the kernel would not
+ * kill root's handlers with us if execve(2) gave them more than we have.
+ */
 static const uint64_t capabilities = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) |
     CAP_BIT(CAP_KILL) | CAP_BIT(CAP_DAC_READ_SEARCH) | CAP_BIT(CAP_SYS_RESOURCE) |
     CAP_BIT(CAP_SYS_NICE);
-
-/*
- * Uses only the capabilities that the spawner needs; children of other users have none.  The
- * others stay permitted: the kernel would not kill root's handlers with us if execve(2) gave
- * them more than we have.
- */
-static void
-limit_capabilities(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capget, &head, data) == -1)
-		fatal_os("capget: %s", strerror(errno));
-	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		data[i].effective = data[i].permitted & (uint32_t)(capabilities >> (32 * i));
-		data[i].inheritable = 0;
-	}
-	if (syscall(SYS_capset, &head, data) == -1)
-		fatal_os("capset: %s", strerror(errno));
-}
 
 /* -- files ---------------------------------------------------------------------------- */
 
@@ -215,7 +194,6 @@ end(void)
 {
 	const struct timespec pause = { .tv_nsec = LAST_PAUSE * 1000 };
 	usec_t until = clock_mono() + LAST_SWEEPS;
-	struct pollfd main_end = { .fd = s.main_fd, .events = POLLIN };
 	pid_t pid;
 
 	for (size_t i = 0; i < s.used; i++) {
@@ -229,11 +207,6 @@ end(void)
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			continue;
 	} while (pid == 0 && clock_mono() < until);
-	if (s.listens != NULL) {
-		/* So that nobody listens any more; but it may be waiting for us instead. */
-		(void)poll(&main_end, 1, LAST_WAIT);
-		(void)open_path(LEND_REMOVE, s.listens);
-	}
 	_exit(EX_OK);
 }
 
@@ -281,21 +254,13 @@ reply(struct spawner_reply r)
 
 /* -- configurations ------------------------------------------------------------------ */
 
-static bool
-lacks(uint32_t queue, void *arg)
-{
-	const struct spawn_row *row = rows_find(&s.rows, *(unsigned *)arg, queue);
-
-	return row != NULL && row->error != 0;
-}
-
 /* Begins a load; or looks again for what the starts of a generation lack. */
 static void
 begin_load(unsigned generation)
 {
 	s.looks_for = generation;
 	s.config = generation == 0 ? memfd_create("rqd-config", MFD_CLOEXEC) :
-	    fcntl(rows_text(&s.rows, generation), F_DUPFD_CLOEXEC, 3);
+	    fcntl(rows_generation(&s.rows, generation)->text, F_DUPFD_CLOEXEC, 3);
 	s.file = memfd_create("rqd-rows", MFD_CLOEXEC);
 	s.loader = s.config != -1 && s.file != -1 ? fork() : -1;
 	if (s.loader == 0) {
@@ -304,8 +269,7 @@ begin_load(unsigned generation)
 		/* Held open, the sockets would hide the spawner's end from the main process. */
 		(void)close(s.orders);
 		(void)close(s.files);
-		_exit(s.load(s.config, s.file, generation != 0 ? lacks : NULL, &generation,
-		    s.arg) ? EX_OK : EX_CONFIG);
+		_exit(s.load(s.config, s.file, &s.rows, generation, s.arg) ? EX_OK : EX_CONFIG);
 	}
 	s.loader_until = s.loader == -1 ? 0 : clock_mono() + LOAD_PATIENCE;
 }
@@ -315,11 +279,12 @@ static void
 end_load(bool good, int error)
 {
 	struct spawner_reply r = { .answer = SPAWNER_LOADED, .error = error };
+	struct generation *g = rows_generation(&s.rows, s.looks_for);
 
 	s.loader = 0;
 	if (s.looks_for != 0) {
-		if (good)
-			rows_update(&s.rows, s.looks_for, s.file);
+		if (good && g != NULL)
+			(void)!rows_update(g, s.file);
 		s.look_pause = s.look_pause == 0 ? LOOK_PAUSE_MIN :
 		    s.look_pause >= LOOK_PAUSE_MAX / 2 ? LOOK_PAUSE_MAX : s.look_pause * 2;
 		s.look_at = clock_mono() + s.look_pause;
@@ -368,14 +333,12 @@ check_load(void)
 static void
 open_file(const struct spawner_order *o)
 {
-	struct spawner_reply r = { .answer = SPAWNER_OPENED, .slot = o->head.slot,
-	    .error = EACCES };
-	char *file = xstrndup(o->bytes, o->head.size);
-	bool named = rows_name_file(&s.rows, file);
+	struct spawner_reply r = { .answer = SPAWNER_OPENED, .slot = o->slot, .error = EACCES };
+	char *file = xstrndup(o->bytes, o->size);
+	pid_t pid = rows_name_file(&s.rows, file) ? fork() : -1;
 	enum lend how = (enum lend)file[0];
-	pid_t pid = named ? fork() : -1;
 	sigset_t none;
-	int fd;
+	int fd = -1;
 
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -385,16 +348,12 @@ open_file(const struct spawner_order *o)
 		(void)alarm(OPEN_PATIENCE);
 		fd = open_path(how, file + 1);
 		r.error = fd == -1 ? errno : 0;
+	}
+	if (pid <= 0)
 		(void)!spawner_send(s.files, &r, sizeof(r), &fd,
 		    fd != -1 && how != LEND_REMOVE, MSG_DONTWAIT);
+	if (pid == 0)
 		_exit(EX_OK);
-	}
-	if (pid == -1)
-		(void)!spawner_send(s.files, &r, sizeof(r), NULL, 0, MSG_DONTWAIT);
-	else if (how == LEND_LISTEN)
-		xreplace(&s.listens, file + 1);
-	else if (how == LEND_REMOVE && s.listens != NULL && strcmp(s.listens, file + 1) == 0)
-		xreplace(&s.listens, NULL);
 	free(file);
 }
 
@@ -462,10 +421,11 @@ want_sweep(void)
 static void
 start(const struct spawner_order *o, const int *fds)
 {
-	struct spawner_reply r = { .answer = SPAWNER_FAILED, .slot = o->head.slot,
-	    .error = EINVAL, .step = STEP_SPAWNER };
-	const struct spawn_row *row = rows_find(&s.rows, o->head.generation, o->head.queue);
-	struct slot *slot = &s.slots[o->head.slot];
+	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = o->slot, .error = EINVAL,
+	    .step = STEP_SPAWNER };
+	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
+	struct slot *slot = &s.slots[o->slot];
+	static struct buf words;
 	enum spawn_step step;
 	int fd[SPAWN_FDS];		/* by the child's numbers */
 	pid_t pid;
@@ -479,12 +439,14 @@ start(const struct spawner_order *o, const int *fds)
 		r.step = row->step;
 		reply(r);
 		if (s.loader == 0 && s.look_at <= clock_mono())
-			begin_load(o->head.generation);
+			begin_load(o->generation);
 		return;
 	}
 	for (int i = 0; i < SPAWN_FDS; i++)
-		fd[i] = (o->head.value & 1U << i) != 0 ? *fds++ : -1;
-	pid = spawn_start(row, o->bytes, o->head.size, fd, &s.reports[o->head.slot], &step);
+		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
+	buf_clear(&words);
+	spawner_words(o, &words);
+	pid = spawn_start(row, words.data, words.len, fd, &s.reports[o->slot], &step);
 	if (pid == -1) {
 		r.error = errno;
 		r.step = (int32_t)step;
@@ -496,10 +458,9 @@ start(const struct spawner_order *o, const int *fds)
 	*slot = (struct slot){ .pid = pid, .keeps = row->keeps != 0 };
 	LIST_INSERT_HEAD(&s.by_pid[(unsigned)pid % CHAINS], slot, entry);
 	s.running++;
-	if (o->head.slot >= s.used)
-		s.used = o->head.slot + 1;
-	reply((struct spawner_reply){ .answer = SPAWNER_STARTED, .slot = o->head.slot,
-	    .pid = pid });
+	if (o->slot >= s.used)
+		s.used = o->slot + 1;
+	reply((struct spawner_reply){ .answer = SPAWNER_STARTED, .slot = o->slot, .pid = pid });
 	if (row->prompt != 0)
 		s.flush_at = 0;
 }
@@ -507,8 +468,8 @@ start(const struct spawner_order *o, const int *fds)
 static void
 send_signal(const struct spawner_order *o)
 {
-	struct slot *slot = &s.slots[o->head.slot];
-	int signo = (int)o->head.value;
+	struct slot *slot = &s.slots[o->slot];
+	int signo = (int)o->value;
 
 	if (slot->pid == 0)
 		return;
@@ -624,8 +585,8 @@ reap_some(void)
 static bool
 take_order(int fd)
 {
+	const struct spawner_order *o = (const void *)datagram;
 	int fds[SPAWNER_FDS];
-	struct spawner_order o;
 	size_t nfds;
 	ssize_t n;
 
@@ -634,24 +595,24 @@ take_order(int fd)
 		return false;
 	if (n == 0 || (n == -1 && errno == ECONNRESET))
 		end();
-	if (n == -1 || spawner_parse(datagram, (size_t)n, nfds, &o) == -1 ||
-	    SPAWNER_IS_FOR_FILES(o.head.op) != (fd == s.files))
+	if (n == -1 || !spawner_is_order(o, (size_t)n, nfds) ||
+	    SPAWNER_IS_FOR_FILES(o->op) != (fd == s.files))
 		refuse("a wrong order");
-	switch ((enum spawner_op)o.head.op) {
+	switch ((enum spawner_op)o->op) {
 	case SPAWNER_START:
-		start(&o, fds);
+		start(o, fds);
 		break;
 	case SPAWNER_SIGNAL:
-		send_signal(&o);
+		send_signal(o);
 		break;
 	case SPAWNER_LOAD:
 		order_load();
 		break;
 	case SPAWNER_RETIRE:
-		rows_retire(&s.rows, o.head.generation);
+		rows_retire(rows_generation(&s.rows, o->generation));
 		break;
 	case SPAWNER_OPEN:
-		open_file(&o);
+		open_file(o);
 		break;
 	}
 	fd_close_all(fds, nfds);
@@ -724,7 +685,8 @@ spawner_serve(pid_t main, int orders, int files, spawner_loader *load, void *arg
 	if (privilege_held()) {
 		if (geteuid() != 0 && setresuid(0, 0, 0) == -1)
 			fatal_os("the spawner cannot become root: %s", strerror(errno));
-		limit_capabilities();
+		if (privilege_limit(capabilities) == -1)
+			fatal_os("capset: %s", strerror(errno));
 	}
 #ifndef RQD_SANITIZERS
 	(void)prctl(PR_SET_DUMPABLE, 0);

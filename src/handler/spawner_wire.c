@@ -6,106 +6,63 @@
 #include <sys/socket.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "handler/env_file.h"
-#include "handler/environment.h"
 #include "policy/message.h"
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/*
- * Whether it is a variable of a message, with a value that a message may have: numbers are
- * digits, because a shell that calculates with anything else may execute it.
- */
-static bool
-is_word(const char *entry)
-{
-	const char *value = strchr(entry, '=') + 1;
-
-	if (strncmp(entry, "RQD_ID=", 7) == 0)
-		return message_id_ok(value, strlen(value));
-	if (strncmp(entry, "RQD_CHANNEL=", 12) == 0)
-		return true;
-	return value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
-}
-
-/*
- * Whether all words are variables of the message.  The spawner and the administrator
- * set all others.
- */
-static bool
-are_words(const char *p, size_t n)
-{
-	const char *end = p + n;
-
-	if (n == 0)
-		return true;
-	if (end[-1] != '\0')
-		return false;
-	for (size_t count = 0; p < end; count++) {
-		if (count == ENVIRONMENT_WORDS || !env_file_is_reserved(p) || !is_word(p))
-			return false;
-		p += strlen(p) + 1;
-	}
-	return true;
-}
-
 static bool
 is_start(const struct spawner_order *o, size_t nfds)
 {
-	return o->head.slot < SPAWNER_SLOTS && o->head.value <= SPAWNER_FD_MASK &&
-	    nfds == (size_t)__builtin_popcount(o->head.value) &&
-	    are_words(o->bytes, o->head.size);
-}
+	const char *end = o->bytes + o->size, *channel;
 
-static bool
-is_signal(const struct spawner_order *o)
-{
-	return o->head.slot < SPAWNER_SLOTS && (o->head.value == SIGTERM ||
-	    o->head.value == SIGKILL || o->head.value == SIGCONT);
-}
-
-static bool
-is_path(const struct spawner_order *o)
-{
-	return o->head.size > 1 && o->head.size < SPAWNER_PATH && o->bytes[1] == '/' &&
-	    memchr(o->bytes, '\0', o->head.size) == NULL;
+	if (o->slot >= SPAWNER_SLOTS || o->value > SPAWNER_FD_MASK ||
+	    nfds != (size_t)__builtin_popcount(o->value))
+		return false;
+	if (o->size == 0)
+		return true;
+	if (end[-1] != '\0' || !message_id_ok(o->bytes, strlen(o->bytes)))
+		return false;
+	channel = o->bytes + strlen(o->bytes) + 1;
+	return channel == end || channel + strlen(channel) + 1 == end;
 }
 
 /* Only starts may have descriptors, and only starts and paths may have bytes. */
-static bool
-is_right(const struct spawner_order *o, size_t nfds)
+bool
+spawner_is_order(const struct spawner_order *o, size_t n, size_t nfds)
 {
-	bool bare = nfds == 0 && o->head.size == 0;
-
-	switch (o->head.op) {
+	if (n < sizeof(*o) || n > sizeof(*o) + SPAWNER_BYTES || o->size != n - sizeof(*o))
+		return false;
+	switch (o->op) {
 	case SPAWNER_START:
 		return is_start(o, nfds);
 	case SPAWNER_OPEN:
-		return nfds == 0 && is_path(o);
+		return nfds == 0 && o->size > 1 && o->size < SPAWNER_PATH && o->bytes[1] == '/' &&
+		    memchr(o->bytes, '\0', o->size) == NULL;
 	case SPAWNER_SIGNAL:
-		return bare && is_signal(o);
+		return nfds == 0 && o->size == 0 && o->slot < SPAWNER_SLOTS &&
+		    (o->value == SIGTERM || o->value == SIGKILL || o->value == SIGCONT);
 	case SPAWNER_LOAD:
 	case SPAWNER_RETIRE:
-		return bare;
-	default:
-		return false;
+		return nfds == 0 && o->size == 0;
 	}
+	return false;
 }
 
-int
-spawner_parse(const void *p, size_t n, size_t nfds, struct spawner_order *o)
+void
+spawner_words(const struct spawner_order *o, struct buf *b)
 {
-	if (n < sizeof(o->head) || n > sizeof(o->head) + SPAWNER_BYTES)
-		return -1;
-	memcpy(&o->head, p, sizeof(o->head));
-	o->bytes = (const char *)p + sizeof(o->head);
-	if (o->head.size != n - sizeof(o->head))
-		return -1;
-	return is_right(o, nfds) ? 0 : -1;
+	const char *channel = o->size > 0 ? o->bytes + strlen(o->bytes) + 1 : NULL;
+
+	if (channel != NULL && channel < o->bytes + o->size)
+		buf_printf(b, "RQD_CHANNEL=%s%c", channel, '\0');
+	if (channel != NULL)
+		buf_printf(b, "RQD_ID=%s%cRQD_ATTEMPT=%u%c", o->bytes, '\0', o->attempt, '\0');
+	if (o->batch > 0)
+		buf_printf(b, "RQD_BATCH=%u%c", o->batch, '\0');
+	buf_printf(b, "RQD_MAX_ATTEMPTS=%u%c", o->max_attempts, '\0');
 }
 
 /* -- datagrams ---------------------------------------------------------------------------- */

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/util.h"
-#include "handler/spawn.h"
+#include "base/buf.h"
+#include "handler/spawner.h"
 
 #define SPAWNER_SLOTS	65536U			/* handlers at once */
 #define SPAWNER_BYTES	((size_t)144 * 1024)	/* of an order, after its head */
@@ -23,7 +23,7 @@
 #define SPAWNER_FD_MASK	15U
 
 enum spawner_op {
-	SPAWNER_START = 1,	/* slot, generation, queue, value: descriptors; bytes: words */
+	SPAWNER_START = 1,	/* slot, generation, queue, value: descriptors, the three numbers */
 	SPAWNER_SIGNAL,		/* slot, value: the signal */
 	SPAWNER_LOAD,
 	SPAWNER_RETIRE,		/* generation */
@@ -33,32 +33,37 @@ enum spawner_op {
 /* The order of the socket for files; all others use the other socket. */
 #define SPAWNER_IS_FOR_FILES(op)	((op) == SPAWNER_OPEN)
 
-struct spawner_head {
+/*
+ * Bytes follow a start for a message: its id, and its channel, if it has one, each with a NUL.
+ * Nobody can name a variable, or have text in place of a number, with which a shell that
+ * calculates may execute it.
+ */
+struct spawner_order {
 	uint32_t	op;
 	uint32_t	slot;
 	uint32_t	generation;
 	uint32_t	queue;		/* its place in the configuration, from 0 */
 	uint32_t	value;
+	uint32_t	attempt;	/* of the message */
+	uint32_t	batch;		/* messages; 0: it is none */
+	uint32_t	max_attempts;
 	uint32_t	size;		/* bytes that follow */
-};
-
-struct spawner_order {
-	struct spawner_head	 head;
-	const char		*bytes;	/* head.size of them, in the datagram */
+	char		bytes[];
 };
 
 /*
- * Parses a datagram of n bytes that came with nfds descriptors.  Returns 0 if the order
- * is right in itself, else -1.  It checks the op, sizes, a slot below SPAWNER_SLOTS, the
- * number of descriptors, words RQD_NAME=... and values that a message may have, a signal that
- * ends or continues, an absolute path.
+ * Whether n bytes that came with nfds descriptors are an order that is right in itself.  It
+ * checks the op, sizes, a slot below SPAWNER_SLOTS, the number of descriptors, an id, a signal
+ * that ends or continues, an absolute path.
  */
-int	spawner_parse(const void *p, size_t n, size_t nfds, struct spawner_order *) MUSTCHECK;
+bool	spawner_is_order(const struct spawner_order *, size_t n, size_t nfds);
+
+/* Appends the variables of a start's message, "NAME=value" with a NUL after each. */
+void	spawner_words(const struct spawner_order *, struct buf *);
 
 enum spawner_answer {
 	SPAWNER_STARTED = 1,	/* slot, pid */
-	SPAWNER_FAILED,		/* slot, error, step: there was no process */
-	SPAWNER_EXITED,		/* slot, status and all below; error and step if not executed */
+	SPAWNER_EXITED,		/* slot, status, leftovers; error and step if not executed */
 	SPAWNER_LOADED,		/* generation (0: the configuration has errors), error */
 	SPAWNER_OPENED		/* slot: that of the order; error; 0: none */
 };
@@ -81,3 +86,10 @@ struct spawner_reply {
 int	spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int flags)
 	    MUSTCHECK;
 ssize_t	spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags) MUSTCHECK;
+
+/*
+ * The spawner's own process: obeys the orders from the two sockets until the main process, our
+ * parent, has ended.
+ */
+void	spawner_serve(pid_t main, int orders, int files, spawner_loader *, void *arg)
+	    NORETURN;

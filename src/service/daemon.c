@@ -668,7 +668,8 @@ daemon_loaded(const struct spawner_loaded *loaded, void *arg)
 	struct rqd *d = arg;
 	struct config_report report = { 0 };
 	/* NULL: it has errors. */
-	struct config *new = launch_config_take(d->options->source, loaded, &report);
+	struct config *new = launch_config_take(d->options->source, d->options->spawner, loaded,
+	    &report);
 	bool again = d->reloads == 2;
 	char *text;
 

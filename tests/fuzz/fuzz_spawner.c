@@ -1,7 +1,7 @@
 /*
  * Fuzzes the orders to the spawner; the first byte gives the number of descriptors that
- * come with it.  An accepted order must follow spawner_wire.h exactly: all words lie within
- * the datagram, are variables of a message, and none is one that the spawner itself sets.
+ * come with it.  An accepted order must follow spawner_wire.h exactly: its id and channel lie
+ * within the datagram, and its words are variables of a message.
  */
 #include "fuzz.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "handler/environment.h"
+#include "policy/message.h"
 #include "handler/spawner_wire.h"
 
 FUZZ_MAIN("spawner")
@@ -23,39 +23,34 @@ check(bool right)
 }
 
 static void
-check_word(const char *word)
-{
-	static const char *const spawners[] = { "RQD_QUEUE=", "RQD_CONFIG=", "RQD_SERVER=",
-	    "RQD_OPTIONS=" };
-	const char *equals = strchr(word, '=');
-	size_t i;
-
-	check(strncmp(word, "RQD_", 4) == 0 && equals != NULL && equals > word + 4);
-	check(strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == (size_t)(equals - word));
-	for (i = 0; i < ARRAY_LEN(spawners); i++)
-		check(strncmp(word, spawners[i], strlen(spawners[i])) != 0);
-}
-
-static void
 check_start(const struct spawner_order *o, size_t nfds)
 {
-	const char *p = o->bytes, *end = p + o->head.size;
-	size_t words = 0;
+	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
+	    "RQD_BATCH=", "RQD_MAX_ATTEMPTS=" };
+	struct buf b = BUF_INIT;
+	size_t i = 0, len;
 
-	check(o->head.slot < SPAWNER_SLOTS && o->head.value <= SPAWNER_FD_MASK &&
-	    nfds <= SPAWN_FDS);
-	for (; p < end; p += strlen(p) + 1, words++) {
-		check(memchr(p, '\0', (size_t)(end - p)) != NULL);
-		check_word(p);
+	check(o->slot < SPAWNER_SLOTS && o->value <= SPAWNER_FD_MASK && nfds <= SPAWN_FDS);
+	spawner_words(o, &b);
+	check(b.len > 0 && b.data[b.len - 1] == '\0');
+	for (const char *p = b.data; p < b.data + b.len; p += strlen(p) + 1, i++) {
+		while (i < ARRAY_LEN(names) && strncmp(p, names[i], strlen(names[i])) != 0)
+			i++;
+		check(i < ARRAY_LEN(names));		/* each once, in this order */
+		len = strlen(names[i]);
+		if (i == 1)
+			check(message_id_ok(p + len, strlen(p + len)));
+		else if (i > 1)
+			check(p[len] != '\0' && p[len + strspn(p + len, "0123456789")] == '\0');
 	}
-	check(p == end && words <= ENVIRONMENT_WORDS);
+	buf_done(&b);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	size_t nfds = n > 0 ? data[0] % 5 : 0;
-	struct spawner_order o;
+	const struct spawner_order *o;
 	uint8_t *exact;
 
 	if (n == 0)
@@ -63,22 +58,23 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	/* An allocation of the exact size: a sanitizer reports a read beyond it. */
 	exact = xmalloc(n - 1 + (n == 1));
 	memcpy(exact, data + 1, n - 1);
-	if (spawner_parse(exact, n - 1, nfds, &o) == 0) {
-		check(o.head.op >= SPAWNER_START && o.head.op <= SPAWNER_OPEN);
-		check(sizeof(o.head) + o.head.size == n - 1);
-		if (o.head.op == SPAWNER_START)
-			check_start(&o, nfds);
+	o = (const void *)exact;
+	if (spawner_is_order(o, n - 1, nfds)) {
+		check(o->op >= SPAWNER_START && o->op <= SPAWNER_OPEN);
+		check(sizeof(*o) + o->size == n - 1);
+		if (o->op == SPAWNER_START)
+			check_start(o, nfds);
 		else
 			check(nfds == 0);
 		/* Only SPAWNER_OPEN has a path; the spawner looks it up in its configurations. */
-		if (o.head.op != SPAWNER_START && o.head.op != SPAWNER_OPEN)
-			check(o.head.size == 0);
-		if (o.head.op == SPAWNER_OPEN)
-			check(o.head.size > 1 && o.bytes[1] == '/' &&
-			    memchr(o.bytes, '\0', o.head.size) == NULL);
-		if (o.head.op == SPAWNER_SIGNAL)
-			check(o.head.value == SIGTERM || o.head.value == SIGKILL ||
-			    o.head.value == SIGCONT);
+		if (o->op != SPAWNER_START && o->op != SPAWNER_OPEN)
+			check(o->size == 0);
+		if (o->op == SPAWNER_OPEN)
+			check(o->size > 1 && o->bytes[1] == '/' &&
+			    memchr(o->bytes, '\0', o->size) == NULL);
+		if (o->op == SPAWNER_SIGNAL)
+			check(o->value == SIGTERM || o->value == SIGKILL ||
+			    o->value == SIGCONT);
 	}
 	free(exact);
 	return 0;

@@ -67,6 +67,7 @@ static struct {
 	struct queue_config	 known;	/* as the spawner has it */
 	unsigned	 changes;	/* of the queue's strings that it does not have */
 	int		 running;	/* messages that are not done */
+	const char	*channel;	/* of the next messages; NULL: they have none */
 } t;
 
 static inline int
@@ -200,10 +201,10 @@ set_up(void **state UNUSED)
 /* -- a spawner: it has the configuration of the time when it was forked ------------------- */
 
 static inline bool
-launch_load(int file UNUSED, int rows, bool (*wanted)(uint32_t, void *), void *wanted_arg,
+launch_load(int file UNUSED, int rows, const struct rows *known, unsigned generation,
     void *arg UNUSED)
 {
-	load_rows(t.config, rows, wanted, wanted_arg);
+	load_rows(t.config, rows, known, generation);
 	return true;
 }
 
@@ -251,6 +252,7 @@ start_bytes(const char *payload, size_t len)
 		t.handler = handler_open(&t.env, t.config, t.q, &events, &t);
 	msg->tag = xstrdup("tag");
 	msg->id = xstrdup("id-7");
+	msg->channel = t.channel != NULL ? xstrdup(t.channel) : NULL;
 	msg->token = xstrdup("1.1");
 	msg->payload = payload != NULL ? xmemdup(payload, len + 1) : NULL;
 	msg->len = len;

@@ -4,9 +4,9 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
-#include "handler/env_file.h"
 #include "handler/environment.h"
 #include "handler/identity.h"
+#include "handler/spawner_wire.h"
 
 static char	file[] = "/tmp/rqd-test-XXXXXX";
 
@@ -132,14 +132,20 @@ FILE_TEST(later_ones_win)
 	got_free(g);
 }
 
-/* The words of this message, one a line. */
+/* The words of a start with these numbers and bytes, one a line. */
 static char *
-words_of(const struct message *msg)
+words_of(uint32_t attempt, uint32_t batch, uint32_t max_attempts, const char *bytes, size_t n)
 {
+	static _Alignas(8) char order[sizeof(struct spawner_order) + 1024];
+	struct spawner_order *o = (void *)order;
 	static struct buf words;
 
+	*o = (struct spawner_order){ .op = SPAWNER_START, .attempt = attempt, .batch = batch,
+	    .max_attempts = max_attempts, .size = (uint32_t)n };
+	memcpy(order + sizeof(*o), bytes, n);
+	assert_true(spawner_is_order(o, sizeof(*o) + n, 0));
 	buf_clear(&words);
-	environment_words(&words, msg, 0, t.q);
+	spawner_words(o, &words);
 	for (size_t i = 0; i < words.len; i++) {
 		if (words.data[i] == '\0')
 			words.data[i] = '\n';
@@ -147,50 +153,44 @@ words_of(const struct message *msg)
 	return buf_str(&words);
 }
 
-FILE_TEST(each_message_has_its_own)
+#define WORDS_OF(attempt, batch, max, bytes)	words_of(attempt, batch, max, bytes, sizeof(bytes))
+
+TEST(each_message_has_its_own)
 {
-	struct message *msg = message_new(t.config, t.q);
 	char id[MESSAGE_ID_MAX + 1], *want;
 
 	memset(id, 'x', MESSAGE_ID_MAX);
 	id[MESSAGE_ID_MAX] = '\0';
-	msg->id = xstrdup(id);
-	msg->attempts = 4294967294;
-	t.q->max_attempts = 2147483647;
 	want = xasprintf("RQD_ID=%s\nRQD_ATTEMPT=4294967295\nRQD_MAX_ATTEMPTS=2147483647\n", id);
-	assert_string_equal(words_of(msg), want);
+	assert_string_equal(WORDS_OF(4294967295, 0, 2147483647, id), want);
 	free(want);
-	msg->attempts = 0;
-	strcpy(msg->id, "y");
-	assert_string_equal(words_of(msg),
-	    "RQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=2147483647\n");
+	assert_string_equal(WORDS_OF(1, 0, 25, "y"),
+	    "RQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=25\n");
 	/* Only a message of a channel has RQD_CHANNEL. */
-	msg->channel = xstrdup("news");
-	assert_string_equal(words_of(msg),
-	    "RQD_CHANNEL=news\nRQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=2147483647\n");
+	assert_string_equal(WORDS_OF(1, 0, 25, "y\0news"),
+	    "RQD_CHANNEL=news\nRQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=25\n");
 	/* Without a message, only the variables that are the same for all messages. */
-	assert_string_equal(words_of(NULL), "RQD_MAX_ATTEMPTS=2147483647\n");
-	message_free(msg);
+	assert_string_equal(words_of(0, 0, 25, "", 0), "RQD_MAX_ATTEMPTS=25\n");
+	assert_string_equal(words_of(0, 7, 25, "", 0), "RQD_BATCH=7\nRQD_MAX_ATTEMPTS=25\n");
 }
 
 /* -- env_file -------------------------------------------------------------------------------- */
 
-static void
-collect(const char *entry, void *arg)
-{
-	buf_printf(arg, "[%s]", entry);
-}
-
+/* want: the entries, "|" behind each; NULL: it is an error. */
 static void
 expect_parse(const char *text, const char *want)
 {
 	struct buf b = BUF_INIT;
-	int r = env_file_parse(text, strlen(text), collect, &b);
+	int r = environment_parse(text, strlen(text), &b);
 
 	if (want == NULL)
 		assert_true(r == -1 && errno == EINVAL);
 	else
 		assert_int_equal(r, 0);
+	for (size_t i = 0; i < b.len; i++) {
+		if (b.data[i] == '\0')
+			b.data[i] = '|';
+	}
 	if (want != NULL)
 		assert_string_equal(buf_str(&b), want);
 	buf_done(&b);
@@ -200,17 +200,17 @@ FILE_TEST(syntax_of_env_file)
 {
 	expect_parse("", "");
 	expect_parse("\n\n# comment\n; too\n  # indented\n", "");
-	expect_parse("A=1\nB=2", "[A=1][B=2]");
-	expect_parse("  A = 1 2  \r\nB=\n", "[A=1 2][B=]");
-	expect_parse("_a9=x=y#z", "[_a9=x=y#z]");
-	expect_parse("A='a b'\nB=\"c \\\"d\\\" \\$e \\n\"\n", "[A=a b][B=c \"d\" $e \\n]");
-	expect_parse("A=' \\x ' \t\n", "[A= \\x ]");
-	expect_parse("A=a\\ b\\ \nB=1\\\n2\n", "[A=a b ][B=12]");
-	expect_parse("A=\"x\ny\"\nB='x\ny'", "[A=x\ny][B=x\ny]");
-	expect_parse("A=\"1\"'2'3\n", "[A=123]");
-	expect_parse("A=\\", "[A=]");
-	expect_parse("A=$HOME ${B}\n", "[A=$HOME ${B}]");
-	expect_parse("A=\xc3\xa4\n", "[A=\xc3\xa4]");
+	expect_parse("A=1\nB=2", "A=1|B=2|");
+	expect_parse("  A = 1 2  \r\nB=\n", "A=1 2|B=|");
+	expect_parse("_a9=x=y#z", "_a9=x=y#z|");
+	expect_parse("A='a b'\nB=\"c \\\"d\\\" \\$e \\n\"\n", "A=a b|B=c \"d\" $e \\n|");
+	expect_parse("A=' \\x ' \t\n", "A= \\x |");
+	expect_parse("A=a\\ b\\ \nB=1\\\n2\n", "A=a b |B=12|");
+	expect_parse("A=\"x\ny\"\nB='x\ny'", "A=x\ny|B=x\ny|");
+	expect_parse("A=\"1\"'2'3\n", "A=123|");
+	expect_parse("A=\\", "A=|");
+	expect_parse("A=$HOME ${B}\n", "A=$HOME ${B}|");
+	expect_parse("A=\xc3\xa4\n", "A=\xc3\xa4|");
 	expect_parse("nonsense\n", NULL);
 	expect_parse("export A=1\n", NULL);
 	expect_parse("1A=1\n", NULL);
@@ -235,7 +235,7 @@ FILE_TEST(env_file_of_random_text)
 		p = xmalloc(n);
 		for (i = 0; i < n; i++)
 			p[i] = some[unit_below(sizeof(some) - 1)];
-		(void)!env_file_parse(p, n, collect, &b);
+		(void)!environment_parse(p, n, &b);
 		buf_done(&b);
 		free(p);
 	}
@@ -271,7 +271,7 @@ FILE_TEST(unreadable_env_file_is_not_started)
 	write_file("not an entry\n");
 	set(&t.q->env_file, file);
 	expect_env_file_error(EINVAL);
-	assert_int_equal(truncate(file, (off_t)ENV_FILE_MAX + 1), 0);
+	assert_int_equal(truncate(file, (off_t)ENVIRONMENT_FILE_MAX + 1), 0);
 	set(&t.q->env_file, file);
 	expect_env_file_error(EFBIG);
 }

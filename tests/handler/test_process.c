@@ -3,8 +3,10 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <grp.h>
+#include <poll.h>
 
 /* -- attributes in the kernel ---------------------------------------------------------------- */
 
@@ -139,6 +141,46 @@ FIXTURE_TEST(cpu_limit_says_so)
 	assert_int_equal(g->result.end, END_SIGNAL);
 	assert_int_equal(g->result.signo, SIGXCPU);
 	got_free(g);
+}
+
+/* -- orders that must wait ------------------------------------------------------------------- */
+
+/* A start that is too large for the socket is not kept waiting for room that never comes. */
+FIXTURE_TEST(too_large_for_the_socket)
+{
+	struct pollfd orders = { .fd = 2, .events = POLLOUT };
+	struct got *g[100], *large;
+	int type = 0, n = 0;
+	char channel[100000];
+	pid_t spawner;
+
+	SH("echo $PPID");
+	got_free(run(""));
+	spawner = printed_pid();
+	while (type != SOCK_SEQPACKET && ++orders.fd < 100)
+		(void)getsockopt(orders.fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof(type) });
+	assert_int_equal(setsockopt(orders.fd, SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int)), 0);
+	assert_int_equal(kill(spawner, SIGSTOP), 0);
+	/* It counts as full when a quarter of it is used. */
+	while (n < 80 && poll(&orders, 1, 0) == 1)
+		g[n++] = start("");
+	assert_true(n < 80);
+	while (n < 99)
+		g[n++] = start("");
+	memset(channel, 'x', sizeof(channel));
+	channel[sizeof(channel) - 1] = '\0';
+	t.channel = channel;
+	large = start("");
+	assert_int_equal(kill(spawner, SIGCONT), 0);
+	await(&large->done, 1);
+	assert_int_equal(large->result.end, END_NOT_STARTED);
+	assert_int_equal(large->result.error, E2BIG);
+	got_free(large);
+	while (n-- > 0) {
+		await(&g[n]->done, 1);
+		assert_int_equal(g[n]->result.end, END_EXIT);
+		got_free(g[n]);
+	}
 }
 
 /* -- as root ------------------------------------------------------------------------------ */

@@ -29,9 +29,9 @@
 
 #include "base/clock.h"
 #include "base/trust.h"
+#include "config/launch_config.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
-#include "handler/spawner_serve.h"
 #include "handler/spawner_wire.h"
 
 #define PATIENCE	20000		/* milliseconds */
@@ -87,12 +87,12 @@ queue(const char *user, int concurrency)
  * configuration is only the user of the last.
  */
 static bool
-load(int file, int rows, bool (*wanted)(uint32_t, void *), void *wanted_arg, void *arg UNUSED)
+load(int file, int rows, const struct rows *known, unsigned generation, void *arg UNUSED)
 {
 	struct config *c = config_new();
 	char user[16] = "daemon";
 
-	if (wanted == NULL)
+	if (generation == 0)
 		assert_int_equal(pwrite(file, user, sizeof(user), 0), sizeof(user));
 	else
 		assert_int_equal(pread(file, user, sizeof(user), 0), sizeof(user));
@@ -113,7 +113,7 @@ load(int file, int rows, bool (*wanted)(uint32_t, void *), void *wanted_arg, voi
 	free(c->queues[c->nqueues]->env_file);
 	c->queues[c->nqueues++]->env_file = xasprintf("%s/env", t.dir);
 	c->queues[c->nqueues] = NULL;
-	load_rows(c, rows, wanted, wanted_arg);
+	load_rows(c, rows, known, generation);
 	return true;
 }
 
@@ -191,9 +191,9 @@ static void
 order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
     const char *bytes, size_t n, const int *fds, size_t nfds)
 {
-	struct spawner_head head = { .op = (uint32_t)op, .slot = slot,
+	struct spawner_order head = { .op = (uint32_t)op, .slot = slot,
 	    .generation = (uint32_t)generation, .queue = queue, .value = value,
-	    .size = (uint32_t)n };
+	    .attempt = 1, .max_attempts = 25, .size = (uint32_t)n };
 	char all[sizeof(head) + 4096];
 
 	assert_true(n <= 4096);
@@ -284,7 +284,7 @@ expect_end(void)
 
 FIXTURE_TEST(what_is_configured_is_started)
 {
-	static const char w[] = "RQD_ID=7";
+	static const char w[] = "7";
 	struct spawner_reply r;
 	int fd = start(w, sizeof(w), 5, &r);
 	pid_t pid = r.pid;
@@ -312,66 +312,55 @@ FIXTURE_TEST(nothing_else_is_started)
 	for (i = 0; i < ARRAY_LEN(queues); i++) {
 		order_of(queues[i] == 0 ? 99 : 1, queues[i], SPAWNER_START, 1, 0, NULL, 0, NULL, 0);
 		assert_true(answer(t.orders, &r, NULL));
-		assert_int_equal(r.answer, SPAWNER_FAILED);
+		assert_int_equal(r.answer, SPAWNER_EXITED);
 	}
 	order(SPAWNER_RETIRE, 0, 0, NULL, 0, NULL, 0);	/* its only generation */
 	order(SPAWNER_START, 1, 0, NULL, 0, NULL, 0);
 	assert_true(answer(t.orders, &r, NULL));
-	assert_int_equal(r.answer, SPAWNER_FAILED);
+	assert_int_equal(r.answer, SPAWNER_EXITED);
 }
 
-/* A start with a variable that is not a message's ends the spawner. */
-FIXTURE_TEST(no_other_variables)
+/* Bytes that are neither an id nor an id and a channel end the spawner. */
+static void
+expect_refused(const char *bytes, size_t n)
 {
-	static const char w[] = "RQD_ID=7\0LD_PRELOAD=/tmp/x.so";
-
-	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
+	order(SPAWNER_START, 1, 0, bytes, n, NULL, 0);
 	expect_end();
 }
 
-FIXTURE_TEST(not_another_queue_s_name)
+FIXTURE_TEST(no_third_word)
 {
-	static const char w[] = "RQD_QUEUE=other";
+	static const char w[] = "7\0news\0LD_PRELOAD=/tmp/x.so";
 
-	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
-	expect_end();
+	expect_refused(w, sizeof(w));
 }
 
-/* Another RQD_ variable, too: getenv() finds it before one of the option env. */
-FIXTURE_TEST(not_an_administrator_s_variable)
+FIXTURE_TEST(no_word_without_an_end)
 {
-	static const char w[] = "RQD_MODE=test";
-
-	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
-	expect_end();
+	expect_refused("7\0news", 6);
 }
 
-/* A number that is none: a shell that calculates with it would run the command. */
-FIXTURE_TEST(no_text_for_a_number)
+FIXTURE_TEST(no_empty_id)
 {
-	static const char w[] = "RQD_ID=7\0RQD_ATTEMPT=a[$(id >/tmp/x)]";
-
-	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
-	expect_end();
+	expect_refused("\0news", 6);
 }
 
 FIXTURE_TEST(no_id_with_control_characters)
 {
-	static const char w[] = "RQD_ID=7\nRQD_ATTEMPT=1";
+	static const char w[] = "7\nRQD_ATTEMPT=1";
 
-	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
-	expect_end();
+	expect_refused(w, sizeof(w));
 }
 
 /* A slot in use is not used again, or its first handler would outlive the daemon. */
 FIXTURE_TEST(a_slot_is_used_once)
 {
-	static const char w[] = "RQD_ID=wait";
+	static const char w[] = "wait";
 	struct spawner_reply r, second;
 	int fd = start(w, sizeof(w), 3, &r);
 
 	(void)close(start(w, sizeof(w), 3, &second));
-	assert_int_equal(second.answer, SPAWNER_FAILED);
+	assert_int_equal(second.answer, SPAWNER_EXITED);
 	order(SPAWNER_SIGNAL, 3, SIGKILL, NULL, 0, NULL, 0);
 	(void)read_all(fd);
 	expect_exited(3, &r);
@@ -553,7 +542,7 @@ FIXTURE_TEST(no_relative_path)
 /* Answers that nobody reads do not hold the spawner up at its end. */
 FIXTURE_TEST(answers_may_be_unread)
 {
-	struct spawner_head head = { .op = SPAWNER_START, .generation = 99 };
+	struct spawner_order head = { .op = SPAWNER_START, .generation = 99 };
 	unsigned n = 0;
 
 	for (int quiet = 0; quiet < 20; ) {
@@ -572,7 +561,7 @@ FIXTURE_TEST(answers_may_be_unread)
 /* Random bytes, and orders with random members: the spawner answers, or ends with status 0. */
 FIXTURE_TEST(random_bytes)
 {
-	struct spawner_head head;
+	struct spawner_order head;
 	char bytes[128];
 	struct spawner_reply r;
 	unsigned i;
@@ -728,7 +717,7 @@ take_number(pid_t number)
 static pid_t
 number_of_a_dead_handler(uint32_t slot)
 {
-	static const char w[] = "RQD_ID=7";
+	static const char w[] = "7";
 	struct spawner_reply r;
 	pid_t pid;
 
@@ -823,13 +812,54 @@ FIXTURE_TEST(the_main_process_cannot_change_the_configuration)
 		order_of(1, 3, SPAWNER_START, 1, 2, NULL, 0, &out[1], 1);
 		(void)close(out[1]);
 		assert_true(answer(t.orders, &r, NULL));
-		if (r.answer == SPAWNER_FAILED) {
+		if (r.answer == SPAWNER_EXITED) {
 			assert_int_equal(r.error, EACCES);
 			(void)close(out[0]);
 			(void)usleep(10000);
 		}
-	} while (r.answer == SPAWNER_FAILED);
+	} while (r.answer == SPAWNER_EXITED);
 	assert_int_equal(r.answer, SPAWNER_STARTED);
 	assert_true(strncmp(read_all(out[0]), "1\n", 2) == 0);
 	expect_exited(1, &r);
+}
+
+/* -- a generation without a use --------------------------------------------------------------- */
+
+static int	unread_error;
+
+static void
+unread_started(struct subprocess *p UNUSED)
+{
+}
+
+static void
+unread_exited(struct subprocess *p UNUSED, const struct spawner_exit *x)
+{
+	unread_error = x->error;
+}
+
+/* What the main process cannot read, such as that of load(), must not stay in the spawner. */
+TEST(an_unread_configuration_is_retired)
+{
+	static const struct subprocess_events events = { unread_started, unread_exited };
+	static const int none[SPAWN_FDS] = { -1, -1, -1, -1 };
+	const struct config_source source = { .file = NULL };
+	struct spawner *s = spawner_fork(load, NULL);
+	struct queue_config *queues[] = { queue("daemon", 1), NULL };
+	const struct config config = { .generation = 1, .queues = queues, .nqueues = 1 };
+	struct config_report report = { .errors.n = 0 };
+	struct spawner_loaded loaded;
+	struct subprocess p;
+
+	assert_int_equal(spawner_load_now(s, &loaded), 0);
+	assert_int_equal(loaded.generation, 1);
+	assert_null(launch_config_take(&source, s, &loaded, &report));
+	assert_int_equal(report.errors.n, 1);
+	config_report_done(&report);
+	assert_int_equal(subprocess_start(&p, s, &config, queues[0], NULL, 0, none, &events), 0);
+	assert_int_equal(spawner_load_now(s, &loaded), 0);	/* its answer comes behind */
+	(void)close(loaded.config);
+	assert_int_equal(unread_error, EINVAL);
+	subprocess_done(&p);
+	spawner_stop(s);
 }
