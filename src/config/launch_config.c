@@ -143,7 +143,7 @@ launch_config_start(const struct config_source *source, struct spawner **s,
 	gid_t gid;
 
 	*s = spawner_fork(launch_config_load, (void *)(uintptr_t)source);
-	drops = spawner_is_privileged(*s) && privilege_user(&uid, &gid);
+	drops = privilege_held() && privilege_user(&uid, &gid);
 	if (drops && privilege_drop(cause) == -1)
 		return NULL;
 	config = load_now(source, *s, report, cause);

@@ -154,7 +154,7 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 	struct user u = row == NULL ? r->own : (struct user){
 		row->uid != (uid_t)-1 ? row->uid : geteuid(),
 		row->gid != (gid_t)-1 ? row->gid : getegid(),
-		spawn_row_groups(row), row->ngroups };
+		row->groups, row->ngroups };
 	enum spawn_step missing = row != NULL && row->error != 0 && row->step != STEP_ENV_FILE ?
 	    (enum spawn_step)row->step : STEP_NONE;
 	const char *what = missing == STEP_USER ? "user" : "group";

@@ -8,6 +8,7 @@
 #include "handler/rows.h"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,6 @@
 #include "handler/privilege.h"
 
 #define PATIENCE	10000		/* milliseconds */
-#define LIMITS		6
 
 /* What is to be loaded; see load_rows(). */
 struct load {
@@ -65,34 +65,6 @@ belongs(const struct load *l, uint32_t queue, uint32_t other)
 }
 
 /* -- rows ---------------------------------------------------------------------------- */
-
-/*
- * At the hard limit of RLIMIT_CPU the kernel sends SIGKILL; SIGXCPU, one second before
- * it, tells why.
- */
-static uint32_t
-add_limits(struct buf *b, const struct queue_config *q)
-{
-	const struct { int resource; uint64_t value; } all[LIMITS] = {
-		{ RLIMIT_NOFILE, q->limit_nofile }, { RLIMIT_AS, q->limit_as },
-		{ RLIMIT_CPU, q->limit_cpu }, { RLIMIT_FSIZE, q->limit_fsize },
-		{ RLIMIT_NPROC, q->limit_nproc }, { RLIMIT_CORE, q->limit_core },
-	};
-	struct spawn_limit l;
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < LIMITS; i++) {
-		if (all[i].value == CONFIG_LIMIT_INHERIT)
-			continue;
-		memset(&l, 0, sizeof(l));
-		l.resource = all[i].resource;
-		l.value.rlim_cur = all[i].value;
-		l.value.rlim_max = all[i].value + (l.resource == RLIMIT_CPU ? 1 : 0);
-		buf_add(b, &l, sizeof(l));
-		n++;
-	}
-	return n;
-}
 
 static uint32_t
 add_strings(struct buf *b, char *const *list)
@@ -135,12 +107,12 @@ add_row(struct buf *b, const struct config *config, uint32_t queue, const struct
 	struct spawn_row head = { .queue = queue, .keeps = q->leftovers == LEFTOVERS_KEEP,
 	    .prompt = q->mode == MODE_PERSISTENT,
 	    .uid = id->uid, .gid = id->gid, .umask = q->umask, .nice = q->nice,
-	    .ngroups = (uint32_t)id->ngroups };
+	    .ngroups = (uint32_t)id->ngroups, .limits = { q->limit_nofile, q->limit_as,
+	    q->limit_cpu, q->limit_fsize, q->limit_nproc, q->limit_core } };
 	size_t at = b->len;
 	int n = 0;
 
 	buf_add(b, &head, sizeof(head));
-	head.nlimits = add_limits(b, q);
 	buf_add(b, id->groups, id->ngroups * sizeof(*id->groups));
 	buf_add(b, q->directory, strlen(q->directory) + 1);
 	head.argc = add_strings(b, q->command);

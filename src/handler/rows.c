@@ -13,13 +13,6 @@
 
 #define FILE_MAX	((size_t)1024 * 1024 * 1024)
 
-/* The strings of a row. */
-static const char *
-strings_of(const struct spawn_row *r)
-{
-	return (const char *)(spawn_row_groups(r) + r->ngroups);
-}
-
 /* Takes the row at p; false: it is broken. */
 static bool
 take_row(struct generation *g, const char *p, size_t left)
@@ -32,7 +25,7 @@ take_row(struct generation *g, const char *p, size_t left)
 		return false;
 	end = p + r->size;
 	n = (size_t)r->argc + r->envc + 1;
-	for (string = strings_of(r); string < end && n > 0; string++)
+	for (string = (const char *)(r->groups + r->ngroups); string < end && n > 0; string++)
 		n -= *string == '\0';
 	if (n > 0)
 		return false;
@@ -112,7 +105,7 @@ rows_name_file(const struct rows *all, const char *file)
 	const char *p;
 
 	LIST_FOREACH(g, &all->list, entry) {
-		p = strings_of(g->rows[0]) + 1;		/* there is no directory */
+		p = (const char *)g->rows[0]->groups + 1;	/* there is no directory */
 		for (uint32_t k = 0; k < g->rows[0]->argc; k++, p += strlen(p) + 1) {
 			if (strcmp(p, file) == 0)
 				return true;

@@ -25,6 +25,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,8 +72,6 @@ struct spawn_memory {
 	struct spawn_report *report;
 	/* All of these lead into text. */
 	struct spawn_row *row;
-	struct spawn_limit *limits;
-	gid_t		*groups;
 	char		*directory;
 	char		**argv, **envp;
 	size_t		 used;		/* of text */
@@ -98,13 +97,6 @@ const char *
 spawn_step_name(enum spawn_step step)
 {
 	return (unsigned)step < STEP_MAX ? step_names[step] : "";
-}
-
-const gid_t *
-spawn_row_groups(const struct spawn_row *row)
-{
-	return (const gid_t *)(const void *)((const char *)(row + 1) +
-	    row->nlimits * sizeof(struct spawn_limit));
 }
 
 /* -- the child ---------------------------------------------------------------------- */
@@ -192,18 +184,24 @@ set_fds(const struct spawn_memory *m)
 CHILD static void
 set_limits(const struct spawn_memory *m, bool nproc)
 {
-	for (size_t i = 0; i < m->row->nlimits; i++) {
-		const struct spawn_limit *l = &m->limits[i];
-		uint64_t new[2] = { l->value.rlim_cur, l->value.rlim_max }, old[2];
+	static const int resources[SPAWN_LIMITS] = { RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_CPU,
+	    RLIMIT_FSIZE, RLIMIT_NPROC, RLIMIT_CORE };
+
+	for (size_t i = 0; i < SPAWN_LIMITS; i++) {
+		uint64_t value = m->row->limits[i], new[2] = { value, value }, old[2];
+		int resource = resources[i];
 		long r;
 
-		if ((l->resource == RLIMIT_NPROC) != nproc)
+		if (value == (uint64_t)-1 || (resource == RLIMIT_NPROC) != nproc)
 			continue;
-		if ((r = RAW(SYS_prlimit64, 0, l->resource, new, NULL)) == -EPERM) {
-			check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, l->resource, NULL, old));
+		/* There the kernel sends SIGKILL; SIGXCPU, one second before it, tells why. */
+		if (resource == RLIMIT_CPU)
+			new[1]++;
+		if ((r = RAW(SYS_prlimit64, 0, resource, new, NULL)) == -EPERM) {
+			check(m, STEP_LIMIT, RAW(SYS_prlimit64, 0, resource, NULL, old));
 			new[0] = new[0] < old[1] ? new[0] : old[1];
 			new[1] = old[1];
-			r = RAW(SYS_prlimit64, 0, l->resource, new, NULL);
+			r = RAW(SYS_prlimit64, 0, resource, new, NULL);
 		}
 		check(m, STEP_LIMIT, r);
 	}
@@ -234,7 +232,7 @@ set_ids(const struct spawn_memory *m)
 	uid_t u = m->row->uid;
 
 	if (m->row->ngroups > 0)
-		check(m, STEP_GROUPS, RAW(SYS_SETGROUPS, m->row->ngroups, m->groups, 0, 0));
+		check(m, STEP_GROUPS, RAW(SYS_SETGROUPS, m->row->ngroups, m->row->groups, 0, 0));
 	if (g != (gid_t)-1)
 		check(m, STEP_GID, RAW(SYS_SETRESGID, g, g, g, 0));
 	if (u != (uid_t)-1)
@@ -330,9 +328,7 @@ fill(struct spawn_memory *m, const struct spawn_row *row, const char *words, siz
 		return false;
 	}
 	m->row = memcpy(list + n, row, row->size);
-	m->limits = (struct spawn_limit *)(void *)(m->row + 1);
-	m->groups = (gid_t *)(void *)(m->limits + row->nlimits);
-	m->directory = (char *)(m->groups + row->ngroups);
+	m->directory = (char *)(m->row->groups + row->ngroups);
 	p = m->directory + strlen(m->directory) + 1;
 	m->argv = list;
 	for (size_t i = 0; i < row->argc; i++, p += strlen(p) + 1)

@@ -8,9 +8,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/resource.h>
 
 #include "base/util.h"
 
@@ -20,8 +20,7 @@
  */
 #define SPAWN_FDS	4
 
-/* A limit above the spawner's own hard limit is set to that, if the child may not raise it. */
-struct spawn_limit { int resource; struct rlimit value; };
+#define SPAWN_LIMITS	6		/* RLIMIT_NOFILE, _AS, _CPU, _FSIZE, _NPROC and _CORE */
 
 /* The step of a start that failed; spawn_step_name() has the names. */
 enum spawn_step {
@@ -37,27 +36,28 @@ struct spawn_report {
 };
 
 /*
- * A command, as the loader writes it (rows.h): this head; the limits; the groups; and strings,
- * each with a NUL: the directory, the command line, the variables.
+ * A command, as the loader writes it (rows.h): this head; the groups; and strings, each with
+ * a NUL: the directory, the command line, the variables.
  */
 struct spawn_row {
+	/* (uint64_t)-1: unchanged.  One above our own hard limit is that, if it may not be raised. */
+	uint64_t	limits[SPAWN_LIMITS];
 	uint32_t	size;		/* of all, a multiple of 8 */
 	uint32_t	queue;		/* its number */
 	int32_t		error;		/* why it cannot be started; 0: it can */
 	int32_t		step;		/* enum spawn_step, of that */
-	uint32_t	keeps;		/* leftovers: 0 or 1 */
-	uint32_t	prompt;		/* its start must be reported at once: 0 or 1 */
+	uint16_t	keeps;		/* leftovers: 0 or 1 */
+	uint16_t	prompt;		/* its start must be reported at once: 0 or 1 */
 	uid_t		uid;		/* (uid_t)-1: unchanged */
 	gid_t		gid;		/* (gid_t)-1: unchanged */
 	int32_t		umask;		/* -1: unchanged */
 	int32_t		nice;		/* 0: unchanged */
-	uint32_t	nlimits;
-	uint32_t	ngroups;	/* 0: unchanged */
 	uint32_t	argc;
 	uint32_t	envc;
+	uint32_t	ngroups;	/* 0: unchanged */
+	gid_t		groups[];
 };
-
-const gid_t *spawn_row_groups(const struct spawn_row *);
+_Static_assert(offsetof(struct spawn_row, groups) == sizeof(struct spawn_row), "no padding");
 
 /*
  * Once, in the spawner, which has one thread: blocks all signals, sets them to their

@@ -460,12 +460,6 @@ spawner_attach(struct spawner *s, struct loop *loop, void (*died)(void *), void 
 	io_start(&s->in);
 }
 
-bool
-spawner_is_privileged(const struct spawner *s)
-{
-	return s->privileged;
-}
-
 /* Orders that still wait are of no use: it ends all handlers. */
 void
 spawner_stop(struct spawner *s)

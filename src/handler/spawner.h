@@ -60,8 +60,6 @@ struct spawner	*spawner_fork(spawner_loader *, void *arg);
  * handlers were freed; the loop must still be there, if it was attached to one.
  */
 void		 spawner_stop(struct spawner *);
-/* Whether it has privileges that the main process may give up. */
-bool		 spawner_is_privileged(const struct spawner *);
 
 /*
  * From here on the loop serves it; call this after child_init().  died(): the spawner has
