@@ -36,13 +36,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CHILDREN	64
 #define STACK_SIZE	((size_t)64 * 1024)
-#define TEXT_SIZE	((size_t)2 * 1024 * 1024)
-#define KEPT		((size_t)64 * 1024)	/* of it for the next child */
 #define INHERITED	1024		/* descriptors below may be our parent's */
 #define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
@@ -70,12 +69,10 @@ struct spawn_memory {
 	pid_t		 parent;	/* that the child must have */
 	int		 fd[SPAWN_FDS];
 	struct spawn_report *report;
-	/* All of these lead into text. */
+	char		**argv;		/* owned; all others lead into its memory, too */
+	char		**envp;
 	struct spawn_row *row;
 	char		*directory;
-	char		**argv, **envp;
-	size_t		 used;		/* of text */
-	_Alignas(8) char text[TEXT_SIZE];	/* unused pages cost nothing */
 };
 
 static const char *const step_names[] = {
@@ -307,43 +304,30 @@ free_memory(bool *shared)
 	return memories[i];
 }
 
-/* Copies all that the child reads; false if it does not fit. */
-static bool
+/* Copies all that the child reads. */
+static void
 fill(struct spawn_memory *m, const struct spawn_row *row, const char *words, size_t len)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = ((uintptr_t)m->text + KEPT + page - 1) & ~(page - 1);
-	uintptr_t to = (uintptr_t)(m->text + m->used);
-	char **list = (char **)(void *)m->text, *p;
 	size_t n = row->argc + row->envc + 2;
+	char **list, *p, *end;
 
-	/* Gives pages that a large environment has used back to the kernel. */
-	if (to > from)
-		(void)madvise((void *)from, to - from, MADV_DONTNEED);
 	for (size_t i = 0; i < len; i++)
 		n += words[i] == '\0';
-	m->used = n * sizeof(*list) + row->size + len;
-	if (m->used > sizeof(m->text)) {
-		m->used = 0;
-		return false;
-	}
+	free(m->argv);
+	m->argv = list = xmalloc(n * sizeof(*list) + row->size + len);
 	m->row = memcpy(list + n, row, row->size);
 	m->directory = (char *)(m->row->groups + row->ngroups);
 	p = m->directory + strlen(m->directory) + 1;
-	m->argv = list;
 	for (size_t i = 0; i < row->argc; i++, p += strlen(p) + 1)
 		*list++ = p;
 	*list++ = NULL;
 	m->envp = list;
 	for (size_t i = 0; i < row->envc; i++, p += strlen(p) + 1)
 		*list++ = p;
-	p = (char *)m->row + row->size;
-	if (len > 0)
-		memcpy(p, words, len);
-	for (char *end = p + len; p < end; p += strlen(p) + 1)
+	p = memcpy((char *)m->row + row->size, words, len);
+	for (end = p + len; p < end; p += strlen(p) + 1)
 		*list++ = p;
 	*list = NULL;
-	return true;
 }
 
 /* -- the spawner -------------------------------------------------------------------- */
@@ -383,17 +367,13 @@ spawn_init(bool is_privileged)
 
 pid_t
 spawn_start(const struct spawn_row *row, const char *words, size_t len,
-    const int fd[SPAWN_FDS], struct spawn_report *report, enum spawn_step *step)
+    const int fd[SPAWN_FDS], struct spawn_report *report)
 {
 	bool shared;
 	struct spawn_memory *m = free_memory(&shared);
 	pid_t pid;
 
-	*step = STEP_EXEC;
-	errno = E2BIG;
-	if (!fill(m, row, words, len))
-		return -1;
-	*step = STEP_CLONE;
+	fill(m, row, words, len);
 	*report = (struct spawn_report){ STEP_NONE, 0 };
 	m->report = report;
 	memcpy(m->fd, fd, sizeof(m->fd));

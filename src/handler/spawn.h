@@ -67,11 +67,10 @@ _Static_assert(offsetof(struct spawn_row, groups) == sizeof(struct spawn_row), "
 void	spawn_init(bool privileged);
 
 /*
- * words: "NAME=value" with a NUL after each, len bytes, as environment_words() makes them.
- * The report is in shared memory, and kept until the exit.  Does not wait for execve(2).
- * Returns the pid, or -1 with errno and *step: no child.
+ * words: "NAME=value" with a NUL after each, len bytes.  The report is in shared memory, and
+ * kept until the exit.  Does not wait for execve(2).  Returns the pid, or -1 with errno: no child.
  */
 pid_t	spawn_start(const struct spawn_row *, const char *words, size_t len,
-	    const int fd[SPAWN_FDS], struct spawn_report *, enum spawn_step *step) MUSTCHECK;
+	    const int fd[SPAWN_FDS], struct spawn_report *) MUSTCHECK;
 
 const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */

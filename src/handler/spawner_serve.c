@@ -426,7 +426,6 @@ start(const struct spawner_order *o, const int *fds)
 	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
 	struct slot *slot = &s.slots[o->slot];
 	static struct buf words;
-	enum spawn_step step;
 	int fd[SPAWN_FDS];		/* by the child's numbers */
 	pid_t pid;
 
@@ -446,10 +445,10 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, &words);
-	pid = spawn_start(row, words.data, words.len, fd, &s.reports[o->slot], &step);
+	pid = spawn_start(row, words.data, words.len, fd, &s.reports[o->slot]);
 	if (pid == -1) {
 		r.error = errno;
-		r.step = (int32_t)step;
+		r.step = STEP_CLONE;
 		reply(r);
 		return;
 	}
