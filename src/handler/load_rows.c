@@ -7,6 +7,7 @@
  */
 #include "handler/rows.h"
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,7 +34,6 @@ struct load {
 	const struct config *config;
 	const struct rows *known;
 	unsigned	 generation;
-	int		 file;
 };
 
 /*
@@ -196,10 +196,10 @@ open_env_file(const char *path)
 
 /*
  * Root opens an env_file if only root can have put it there; all others are opened as the
- * user.
+ * user.  0, or -1: the rows are not all in the file.
  */
-static void
-look_up(const struct load *l, uint32_t first)
+static int
+look_up(const struct load *l, uint32_t first, int file)
 {
 	const struct config *config = l->config;
 	bool privileged = privilege_held();
@@ -244,50 +244,62 @@ look_up(const struct load *l, uint32_t first)
 		    q->env_file[0] != '\0' && fds[i] == -1 ? errno : 0);
 		fd_close(&fds[i]);
 	}
-	(void)!fd_write_at(l->file, b.data, b.len, 0);
+	return fd_write_at(file, b.data, b.len, 0);
 }
 
 /* -- the loader ----------------------------------------------------------------------- */
 
-/*
- * A child that takes too long is killed at the end of this process.  Until then its rows may
- * still come.
- */
+/* A child that takes too long is killed at the end of this process. */
 void
 load_rows(const struct config *config, int file, const struct rows *known, unsigned generation)
 {
-	const struct load l = { config, known, generation, file };
+	const struct load l = { config, known, generation };
+	struct look { pid_t pid; int file; } *looks = xcalloc(config->nqueues + 1, sizeof(*looks));
 	struct pollfd children = { .fd = -1 };
 	struct buf b = BUF_INIT;
+	size_t n = 0;
 	uint32_t other;
-	int end[2];
+	int end[2], status, hang;
+	pid_t pid;
 
+	if (pipe2(end, O_CLOEXEC) == -1)
+		fatal_os("cannot look up users: %s", strerror(errno));
 	if (generation == 0)
 		add_files(&b, config);
-	/* What a child writes comes behind it, and takes its place. */
 	for (uint32_t i = 0; i < config->nqueues; i++) {
-		if (is_wanted(&l, i))
-			add_error(&b, i, ETIMEDOUT, STEP_USER);
-	}
-	/* To append: each process adds its rows behind those of others, whatever the position. */
-	if (fcntl(file, F_SETFL, O_APPEND) == -1 || fd_write_at(file, b.data, b.len, 0) == -1 ||
-	    pipe2(end, O_CLOEXEC) == -1)
-		fatal_os("cannot write rows: %s", strerror(errno));
-	buf_done(&b);
-	for (uint32_t i = 0; i < config->nqueues; i++) {
+		if (!is_wanted(&l, i))
+			continue;
+		/* What a child writes comes behind it, and takes its place. */
+		add_error(&b, i, ETIMEDOUT, STEP_USER);
 		for (other = 0; other < i && !belongs(&l, other, i); other++)
 			continue;
-		if (other < i || !is_wanted(&l, i) || fork() != 0)
+		if (other < i)
 			continue;
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		look_up(&l, i);
-		_exit(0);
+		looks[n].file = memfd_create("rqd-rows", MFD_CLOEXEC);
+		looks[n].pid = fork();
+		if (looks[n].pid == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(look_up(&l, i, looks[n].file) == 0 ? 0 : 1);
+		}
+		n++;
 	}
 	/* Only the children have this end then: it hangs up when the last of them has ended. */
 	(void)close(end[1]);
 	children.fd = end[0];
-	(void)poll(&children, 1, PATIENCE);
+	hang = poll(&children, 1, PATIENCE) == 1 ? 0 : WNOHANG;
 	(void)close(end[0]);
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		continue;
+	/* The user of a child may kill it within its write: only a status tells that all is there. */
+	while ((pid = waitpid(-1, &status, hang)) > 0) {
+		for (size_t k = 0; k < n; k++) {
+			if (looks[k].pid == pid && status == 0 &&
+			    lseek(looks[k].file, 0, SEEK_SET) != -1)
+				(void)!buf_read(&b, looks[k].file, SIZE_MAX);
+		}
+	}
+	if (fd_write_at(file, b.data, b.len, 0) == -1)
+		fatal_os("cannot write rows: %s", strerror(errno));
+	for (size_t k = 0; k < n; k++)
+		fd_close(&looks[k].file);
+	buf_done(&b);
+	free(looks);
 }
