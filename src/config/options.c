@@ -106,7 +106,7 @@ const struct option option_table[] = {
 	HTTP(listen, STRING, "", .check = check_listen,
 	    .help = "address of the HTTP listener; empty: off"),
 	HTTP(details, BOOL, "false",
-	    .help = "over TCP, too, the listener shows ids, errors and progress of messages"),
+	    .help = "true: show ids, errors and progress of messages on TCP"),
 
 	/* Where messages come from. */
 	QUEUE(kind, CHOICE, "ack", .choices = kind_names,
@@ -128,7 +128,7 @@ const struct option option_table[] = {
 	    .trait = TRAIT_KEY_EVENTS,
 	    .help = "if Redis has notifications off: set: turn them on; check: report an error"),
 	QUEUE(skew, DURATION, "2s", .min = 100 * MSEC, .max = DAY, .trait = TRAIT_KEY_EVENTS,
-	    .help = "how much later than another daemon one may hear of an expiry"),
+	    .help = "how much later than the first daemon another one may receive an expiry"),
 	QUEUE(backlog, INT, "1000", .min = 1, .max = MILLION, .trait = TRAIT_SUBSCRIBES,
 	    .help = "messages that may wait in the daemon; more are dropped"),
 	QUEUE(backlog_bytes, SIZE, "16M", .min = 1, .max = TIB, .trait = TRAIT_SUBSCRIBES,
@@ -195,7 +195,7 @@ const struct option option_table[] = {
 	    .help = "messages that the handler of one message may push"),
 
 	QUEUE(verdicts, BOOL, "true", .modes = EXEC,
-	    .help = "true: descriptor 3 takes the handler's verdict; false: it is closed"),
+	    .help = "true: descriptor 3 takes the handler's result lines; false: it is closed"),
 
 	/* Numbers, and order. */
 	QUEUE(concurrency, INT, "1", .max = 10000,
@@ -223,7 +223,7 @@ const struct option option_table[] = {
 	QUEUE(max_attempts, INT, "25", .min = 1, .max = MILLION, .trait = TRAIT_LEASES,
 	    .help = "failures after which a message is a dead letter"),
 	QUEUE(backoff, DURATION, "5s", .max = 30 * DAY, .trait = TRAIT_LEASES,
-	    .help = "delay before the first retry; doubles with each attempt"),
+	    .help = "delay before the first retry; doubles with each failure"),
 	QUEUE(backoff_max, DURATION, "1h", .max = 30 * DAY, .trait = TRAIT_LEASES,
 	    .help = "longest delay before a retry"),
 	QUEUE(max_crashes, INT, "3", .max = MILLION, .trait = TRAIT_LEASES,

@@ -44,15 +44,15 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_NAMES] = { "names", 0, NULL, "print only the names, one per line" },
 	[OPT_KEYS] = { "keys", 0, NULL,
 	    "print only the keys that producers push to, one per line" },
-	[OPT_REASON] = { "reason", 0, "REASON", "only letters with this reason" },
+	[OPT_REASON] = { "reason", 0, "REASON", "only dead letters with this reason" },
 	[OPT_SINCE] = { "since", 0, "TIME",
-	    "only letters since TIME: 2h (ago), RFC 3339 or @epoch" },
-	[OPT_UNTIL] = { "until", 0, "TIME", "only letters until TIME" },
+	    "only dead letters since TIME: 2h (ago), RFC 3339 or @epoch" },
+	[OPT_UNTIL] = { "until", 0, "TIME", "only dead letters until TIME" },
 	[OPT_MATCH] = { "match", 0, "TEXT", "only entries whose message or error contains TEXT" },
 	[OPT_ALL] = { "all", 0, NULL, "all entries" },
 	[OPT_RATE] = { "rate", 0, "N/UNIT", "at most this many per time: 100/s, 30/m, 500/h" },
 	[OPT_FOR] = { "for", 0, "DURATION", "the pause ends by itself after DURATION" },
-	[OPT_BURY_WHY] = { "reason", 0, "TEXT", "why; the error of the dead letters says it" },
+	[OPT_BURY_WHY] = { "reason", 0, "TEXT", "why; part of the error of the dead letters" },
 	[OPT_WHY] = { "reason", 0, "TEXT", "the reason, for status and the daemons' logs" },
 	[OPT_WAIT] = { "wait", 0, "[DURATION]",
 	    "wait at most DURATION until none is in flight (10m)" },
@@ -104,10 +104,10 @@ const struct verb verb_table[] = {
 	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
-	    "Prints the id of each message, or \"-\" if rqd will make one at delivery. Exits with\n"
+	    "Prints the id of each message, or \"-\" if rqd will choose one. Exits with\n"
 	    "65 if a message is larger than message_max.",
 	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES, push_run, 0 },
-	{ "try", "QUEUE [FILE]", "run a handler once, by hand, without Redis",
+	{ "try", "QUEUE [FILE]", "run a handler once, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
 	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
 	    "read the message, with 65 if rqd would not run it.", OPT(ATTEMPT) | OPT(ID),
@@ -116,7 +116,7 @@ const struct verb verb_table[] = {
 	    "Without QUEUE, those of all queues.",
 	    OPTS_LETTERS | OPTS_LIST, 0, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
 	{ "dead show", "QUEUE ID...", "show dead letters with message and error in full",
-	    "ID is a message's id or a letter's number. With --raw: only the messages.",
+	    "ID is a message's id or a dead letter's number. With --raw: only the messages.",
 	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, parts_show, 0 },
 	{ "dead retry", "QUEUE [ID...]", "put dead letters back into the queue",
 	    "They are due at once and begin with attempt 1. Select them by ID, by filters, or\n"
@@ -132,10 +132,10 @@ const struct verb verb_table[] = {
 	    "written in base64, as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
 	    VERB_KEEPING, parts_show, 0 },
 	{ "dead import", "QUEUE", "restore dead letters that dead export has written",
-	    "Reads standard input, one object per line. It skips a letter that is there already\n"
-	    "with its number. A letter gets a new number if the queue has had later ones: do\n"
-	    "not import such a file twice. Exits with 65 at a line that is no letter.", 0, 1, 1,
-	    VERB_JSON | VERB_KEEPING, dead_import, 0 },
+	    "Reads standard input, one object per line. It skips a dead letter that exists with\n"
+	    "its number. A dead letter gets a new number if the queue has had newer ones: do\n"
+	    "not import such a file twice. Exits with 65 at a line that is not a dead letter.", 0,
+	    1, 1, VERB_JSON | VERB_KEEPING, dead_import, 0 },
 	{ "dead move", "QUEUE [ID...] TO", "move dead letters into another queue",
 	    "They are due there at once and begin with attempt 1. Select them by ID, by\n"
 	    "filters, or with --all, which asks first.",
@@ -184,25 +184,25 @@ const struct verb verb_table[] = {
 	{ "quiet", "HOST|INSTANCE", "make a daemon take no new messages",
 	    "Messages in flight are finished. Quiet lasts until --end, a reload or a restart.",
 	    OPT(END), 1, 1, VERB_JSON | VERB_LINES, quiet_run, 0 },
-	{ "forget", "QUEUE", "delete the keys of a queue that is no longer used",
+	{ "forget", "QUEUE", "delete the keys of a queue that you have removed",
 	    "Refuses, with exit status 75, while a daemon serves the queue or messages are in it,\n"
 	    "unless --force is given.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, forget_run, 0 },
 	{ "schedules run", "SCHEDULE", "push the message of a schedule now",
-	    "The next run of the schedule stays as it is.", 0, 1, 1, VERB_JSON, schedules_push, 0 },
+	    "The next run of the schedule is unchanged.", 0, 1, 1, VERB_JSON, schedules_push, 0 },
 	{ "schedules", "[SCHEDULE...]", "list schedules with their last and next runs",
 	    NULL, 0, 0, -1, VERB_JSON, schedules_run, 0 },
 	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",
 	    "Waits until the lock is free. Exits with the command's status; with 75 if the\n"
 	    "lock was not free in time; with 76 if the lock was lost while the command ran,\n"
-	    "which rqctl then ends.",
+	    "which rqctl then terminates.",
 	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run, 0 },
 	{ "locks", "", "list locks and their holders",
 	    "Scans the names of all keys in Redis, in steps.", OPTS_LIST,
 	    0, 0, VERB_JSON, locks_run, 1000 },
 	{ "unlock", "NAME", "break a lock",
 	    "Without --force, it only prints the holder, and exits with 75. If rqctl holds the\n"
-	    "lock, it ends its command when it renews the lock next.",
+	    "lock, it terminates its command at the next renewal.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
 	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
@@ -211,9 +211,9 @@ const struct verb verb_table[] = {
 	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
-	{ "acl", "", "print the command that makes the user of rqd in Redis",
-	    "It gives access to the queues of the configuration: put a password in place of\n"
-	    "PASSWORD, and give the command to redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
+	{ "acl", "", "print the command that creates the user of rqd in Redis",
+	    "The user has access to the queues of the configuration. Replace PASSWORD, and run\n"
+	    "the command with redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, -1,
 	    VERB_LOCAL, help_run, 0 },
 	{ .name = NULL }
