@@ -35,7 +35,7 @@ struct schedule {
 	struct request		 request;
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
-	bool			 fresh;		/* none was, neither before a reload that kept its times */
+	bool			 fresh;		/* none was; a reload keeps this */
 	struct schedule_state	 status;		/* for metrics and the page */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
