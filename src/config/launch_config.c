@@ -117,7 +117,7 @@ launch_config_take(const struct config_source *source, struct spawner *s,
 	if (report->errors.n == 0)
 		lines_add(&report->errors,
 		    xasprintf("the spawner cannot read the configuration: %s",
-		    loaded->error != 0 ? strerror(loaded->error) : "no reason given"));
+		    strerror(loaded->error != 0 ? loaded->error : EMFILE /* we took none */)));
 	return NULL;
 }
 

@@ -1,6 +1,7 @@
-/* The plan of a reload: the steps from one configuration to another. */
+/* A reload: the steps from one configuration to another, and one that fails. */
 #include "config_fixture.h"
 
+#include "config/launch_config.h"
 #include "service/reload_plan.h"
 
 #define A	"queue \"a\" { command = {\"/a\"} }\n"
@@ -159,4 +160,16 @@ TEST(test_many)
 	config_unref(from);
 	config_unref(to);
 	buf_done(&b);
+}
+
+/* The spawner has sent a configuration, but this process is out of descriptors. */
+TEST(test_no_descriptor)
+{
+	const struct spawner_loaded loaded = { .generation = 2, .config = -1 };
+	struct config_report report = { 0 };
+
+	assert_null(launch_config_take(NULL, &loaded, &report));
+	assert_int_equal(report.errors.n, 1);
+	assert_non_null(strstr(report.errors.v[0], ": Too many open files"));
+	config_report_done(&report);
 }
