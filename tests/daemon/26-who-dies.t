@@ -121,9 +121,10 @@ conf "$AS" $NAMES >"$T/text"
 rqd_start next <"$T/text"
 
 # After the death of the helper a process may live on that is not a child of rqd's; the service
-# manager ends it.
+# manager ends it.  A main process of the handlers' own user inherits it, and kills it.
 for name in $NAMES; do
 	case $name in
+	single_helper | plain_helper) sure=$SORTS ;;
 	*_both | *_helper) sure=$DIRECT ;;
 	*) sure=$SORTS ;;
 	esac
