@@ -25,15 +25,15 @@
 #include "base/units.h"
 #include "handler/privilege.h"
 
-/* A decimal number that can be an id: -1 is not one. */
+/* A decimal number that can be a uid_t or gid_t: -1 is not one. */
 static bool
-parse_id(const char *s, id_t *ret)
+parse_id(const char *s, uint32_t *ret)
 {
 	int64_t n;
 
 	if (units_parse_int(s, &n) == -1 || n < 0 || n >= (int64_t)UINT32_MAX)
 		return false;
-	*ret = (id_t)n;
+	*ret = (uint32_t)n;
 	return true;
 }
 
@@ -56,19 +56,15 @@ static struct passwd *
 find_user(const char *user, uid_t *uid)
 {
 	struct passwd *pw;
-	id_t id;
 
 	errno = 0;
-	pw = getpwnam(user);
-	if (pw != NULL)
+	if ((pw = getpwnam(user)) != NULL)
 		return pw;
 	errno = lookup_error();
-	if (errno != ENOENT || !parse_id(user, &id))
+	if (errno != ENOENT || !parse_id(user, uid))
 		return NULL;
-	*uid = (uid_t)id;
 	errno = 0;
-	pw = getpwuid(*uid);
-	if (pw == NULL)
+	if ((pw = getpwuid(*uid)) == NULL)
 		errno = lookup_error();
 	return pw;
 }
@@ -77,33 +73,14 @@ static int
 find_group(const char *group, gid_t *ret)
 {
 	struct group *gr;
-	id_t id;
 
 	errno = 0;
-	gr = getgrnam(group);
-	if (gr != NULL) {
+	if ((gr = getgrnam(group)) != NULL) {
 		*ret = gr->gr_gid;
 		return 0;
 	}
 	errno = lookup_error();
-	if (errno != ENOENT || !parse_id(group, &id))
-		return -1;
-	*ret = (gid_t)id;
-	return 0;
-}
-
-static void
-set_names(struct identity *id, const struct passwd *pw)
-{
-	if (pw == NULL) {
-		id->name = xasprintf("%lu", (unsigned long)id->runs_as);
-		id->home = xstrdup("/");
-		id->shell = xstrdup("/bin/sh");
-		return;
-	}
-	id->name = xstrdup(pw->pw_name);
-	id->home = xstrdup(pw->pw_dir[0] != '\0' ? pw->pw_dir : "/");
-	id->shell = xstrdup(pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
+	return errno == ENOENT && parse_id(group, ret) ? 0 : -1;
 }
 
 /* Sets the user's groups.  getgrouplist(3) tells their number only by failing. */
@@ -114,8 +91,7 @@ set_groups(struct identity *id)
 
 	do {
 		got = n;
-		id->groups = xreallocarray(id->groups, (size_t)n,
-		    sizeof(*id->groups));
+		id->groups = xreallocarray(id->groups, (size_t)n, sizeof(*id->groups));
 		if (getgrouplist(id->name, id->gid, id->groups, &got) != -1)
 			break;
 		n = got > n ? got : n * 2;
@@ -152,7 +128,10 @@ identity_find(const char *user, const char *group, struct identity *ret,
 	}
 	if (named)
 		id.runs_as = id.uid;
-	set_names(&id, pw);		/* the library owns pw: copy it before the next look-up */
+	/* The library owns pw: this copies it before the next look-up. */
+	id.name = pw != NULL ? xstrdup(pw->pw_name) : xasprintf("%lu", (unsigned long)id.runs_as);
+	id.home = xstrdup(pw != NULL && pw->pw_dir[0] != '\0' ? pw->pw_dir : "/");
+	id.shell = xstrdup(pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
 	*step = "group";
 	if (group[0] != '\0' && find_group(group, &id.gid) == -1) {
 		identity_done(&id);	/* free(3) keeps errno */

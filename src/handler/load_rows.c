@@ -206,19 +206,20 @@ look_up(const struct load *l, uint32_t first, int file)
 	int *fds = xcalloc(config->nqueues, sizeof(*fds)), error = 0;
 	struct identity id = { .uid = (uid_t)-1 };
 	const struct queue_config *q = config->queues[first];
-	const char *what = "";
+	enum spawn_step step = STEP_USER;
+	const char *what;
 	struct buf b = BUF_INIT;
 	uid_t uid;
 	gid_t gid;
 
-	if (identity_find(q->user, q->group, &id, &what) == -1)
+	if (identity_find(q->user, q->group, &id, &what) == -1) {
 		error = errno;
+		step = what[0] == 'u' ? STEP_USER : STEP_GROUP;
+	}
 	/* A handler of that user could trace the main process.  The check of names is earlier. */
 	if (error == 0 && privileged && config->privileged && privilege_user(&uid, &gid) &&
-	    id.uid == uid) {
+	    id.uid == uid)
 		error = EPERM;
-		what = "user";
-	}
 	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
 		fds[i] = -1;
@@ -226,16 +227,14 @@ look_up(const struct load *l, uint32_t first, int file)
 		    trust_file(q->env_file, 0, NULL) == 0)
 			fds[i] = open_env_file(q->env_file);
 	}
-	if (privileged && error == 0 && become(&id) == -1) {
+	if (privileged && error == 0 && become(&id) == -1)
 		error = errno;
-		what = "user";
-	}
 	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
 		if (!belongs(l, i, first))
 			continue;
 		if (error != 0) {
-			add_error(&b, i, error, what[0] == 'u' ? STEP_USER : STEP_GROUP);
+			add_error(&b, i, error, step);
 			continue;
 		}
 		if (q->env_file[0] != '\0' && fds[i] == -1)

@@ -50,7 +50,7 @@ privilege_user(uid_t *uid, gid_t *gid)
 }
 
 int
-privilege_limit(uint64_t effective)
+privilege_limit(uint32_t effective)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -59,7 +59,7 @@ privilege_limit(uint64_t effective)
 	if (syscall(SYS_capget, &head, data) == -1)
 		return -1;
 	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		data[i].effective = data[i].permitted & (uint32_t)(effective >> (32 * i));
+		data[i].effective = i == 0 ? data[i].permitted & effective : 0;
 		data[i].permitted = effective != 0 ? data[i].permitted : 0;
 		data[i].inheritable = 0;
 	}
@@ -116,29 +116,12 @@ static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
 #define CLONE_FLAGS	0
 #endif
 
+#endif
+
 /*
- * No processes, only threads.  No filter sees the flags of clone3(), so it fails: then a C
- * library takes clone().
+ * Installs the filter.  A call that this machine does not have is no error.  No processes, only
+ * threads: no filter sees the flags of clone3(), so it fails; then a C library takes clone().
  */
-static int
-forbid_arguments(scmp_filter_ctx ctx)
-{
-	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-
-#ifndef RQD_SANITIZERS		/* a leak checker makes a process at exit */
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-#endif
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
-	return r;
-}
-
-#endif
-
-/* Installs the filter.  A call that this machine does not have is no error. */
 static int
 filter(void)
 {
@@ -150,7 +133,15 @@ filter(void)
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
 	if (r == 0)
-		r = forbid_arguments(ctx);
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+#ifndef RQD_SANITIZERS		/* a leak checker makes a process at exit */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+#endif
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);

@@ -12,10 +12,10 @@
 bool	privilege_held(void);
 
 /*
- * Uses only these capabilities, and lets no program inherit any; the others stay permitted,
+ * Uses only these of the first 32 capabilities, and lets no program inherit any; the others stay permitted,
  * unless it is 0, which gives up all for good.  0, or -1 with errno.
  */
-int	privilege_limit(uint64_t effective) MUSTCHECK;
+int	privilege_limit(uint32_t effective) MUSTCHECK;
 
 /* The user that the main process becomes. */
 #define PRIVILEGE_USER	"_rqd"

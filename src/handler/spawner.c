@@ -83,17 +83,16 @@ has_room(int what UNUSED, void *arg)
 	    .step = STEP_SPAWNER };
 	struct spawner *s = arg;
 	struct waiting_order *w;
+	bool sent;
 
 	while ((w = TAILQ_FIRST(&s->waiting)) != NULL) {
-		if (spawner_send(s->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == 0)
-			r.slot = SPAWNER_SLOTS;
-		else if (errno == EMSGSIZE)
-			r.slot = ((struct spawner_order *)(void *)w->bytes)->slot;
-		else
+		sent = spawner_send(s->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == 0;
+		if (!sent && errno != EMSGSIZE)
 			return;
+		r.slot = ((struct spawner_order *)(void *)w->bytes)->slot;
 		TAILQ_REMOVE(&s->waiting, w, entry);
 		waiting_free(w);
-		if (r.slot < SPAWNER_SLOTS)
+		if (!sent)
 			take_reply(s, &r, -1);
 	}
 	io_stop(&s->out);
@@ -203,24 +202,13 @@ readable(int what UNUSED, void *arg)
 
 /* -- handlers ------------------------------------------------------------------------ */
 
-static uint32_t
-number_of(const struct config *config, const struct queue_config *q)
-{
-	uint32_t i = 0;
-
-	while (config->queues[i] != q)
-		i++;
-	return i;
-}
-
 int
 subprocess_start(struct subprocess *p, struct spawner *s, const struct config *config,
     const struct queue_config *q, const struct message *msg, unsigned batch,
     const int fd[SPAWN_FDS], const struct subprocess_events *events)
 {
 	struct spawner_order head = { .op = SPAWNER_START, .generation = config->generation,
-	    .queue = number_of(config, q), .batch = batch,
-	    .attempt = msg != NULL ? msg->attempts + 1 : 0,
+	    .batch = batch, .attempt = msg != NULL ? msg->attempts + 1 : 0,
 	    .max_attempts = (uint32_t)(msg != NULL ? msg->cfg : q)->max_attempts };
 	const char *free_slot = memchr(s->taken, 0, sizeof(s->taken));
 	struct buf b = BUF_INIT;
@@ -232,6 +220,8 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 	if (free_slot == NULL)
 		return -1;
 	head.slot = p->slot = (uint32_t)(free_slot - s->taken);
+	while (config->queues[head.queue] != q)
+		head.queue++;
 	for (int i = 0; i < SPAWN_FDS; i++) {
 		if (fd[i] == -1)
 			continue;
@@ -388,12 +378,6 @@ lend(enum lend how, const char *path, void *arg)
 	return -1;
 }
 
-void
-spawner_lend(struct spawner *s)
-{
-	trust_set_lender(s != NULL && s->privileged ? lend : NULL, s);
-}
-
 /* -- its life ------------------------------------------------------------------------ */
 
 /* Makes a pair of close-on-exec sockets; [0] is for this process. */
@@ -435,6 +419,7 @@ spawner_fork(spawner_loader *load, void *arg)
 		fatal_os("cannot fork the spawner: %s", strerror(errno));
 	s->orders = orders[0];
 	s->files = files[0];
+	trust_set_lender(s->privileged ? lend : NULL, s);
 	TAILQ_INIT(&s->waiting);
 	return s;
 }
@@ -475,6 +460,7 @@ spawner_stop(struct spawner *s)
 	}
 	while ((w = TAILQ_TAKE(&s->waiting, entry)) != NULL)
 		waiting_free(w);
+	trust_set_lender(NULL, NULL);
 	(void)close(s->orders);
 	(void)close(s->files);
 	(void)kill(s->pid, SIGCONT);		/* if somebody has stopped it */

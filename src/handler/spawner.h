@@ -53,7 +53,10 @@ struct spawner;
 typedef bool	spawner_loader(int file, int rows, const struct rows *, unsigned generation,
 		    void *arg);
 
-/* Forks.  Call before anything else, while the process is small; fatal on failure. */
+/*
+ * Forks.  Call before anything else, while the process is small; fatal on failure.  A spawner
+ * with privileges opens files for us from now on (trust_lend()).
+ */
 struct spawner	*spawner_fork(spawner_loader *, void *arg);
 /*
  * Ends the spawner and all handlers, and waits for that; NULL is fine.  Call it after all
@@ -86,9 +89,6 @@ void	spawner_retire(struct spawner *, unsigned generation);
 /* The spawner keeps a generation while it is held; NULL is fine. */
 void	spawner_hold(struct spawner *, struct config *);
 void	spawner_drop(struct spawner *, struct config *);
-
-/* From now on a spawner with privileges opens files for us (trust_lend()); NULL: nobody does. */
-void	spawner_lend(struct spawner *);
 
 /* -- handlers ------------------------------------------------------------------------ */
 

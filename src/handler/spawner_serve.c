@@ -124,15 +124,12 @@ static _Alignas(8) char	 datagram[sizeof(struct spawner_order) + SPAWNER_BYTES +
 
 /* -- what it may do ------------------------------------------------------------------ */
 
-#define CAP_BIT(cap)	((uint64_t)1 << (cap))
-
 /*
  * Of other users' children, which have none.  The others stay permitted: the kernel would not
  * kill root's handlers with us if execve(2) gave them more than we have.
  */
-static const uint64_t capabilities = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) |
-    CAP_BIT(CAP_KILL) | CAP_BIT(CAP_DAC_READ_SEARCH) | CAP_BIT(CAP_SYS_RESOURCE) |
-    CAP_BIT(CAP_SYS_NICE);
+static const uint32_t capabilities = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL |
+    1U << CAP_DAC_READ_SEARCH | 1U << CAP_SYS_RESOURCE | 1U << CAP_SYS_NICE;
 
 /* -- files ---------------------------------------------------------------------------- */
 
@@ -232,9 +229,11 @@ flush(void)
 	if (s.nreplies == 0 || (s.flush_at > clock_mono() && has_room()))
 		return;
 	if (spawner_send(s.orders, s.replies, s.nreplies * sizeof(*s.replies), &s.loaded,
-	    s.loaded != -1, MSG_DONTWAIT) == -1 && (errno == EAGAIN || errno == ENOBUFS ||
-	    errno == ETOOMANYREFS))
-		return;
+	    s.loaded != -1, MSG_DONTWAIT) == -1) {
+		if (errno == EPIPE || errno == ECONNRESET)
+			end();
+		return;		/* it is full, or the kernel short of memory */
+	}
 	s.nreplies = 0;
 	fd_close(&s.loaded);
 }
@@ -595,7 +594,7 @@ take_order(int fd)
 	if (n == 0 || (n == -1 && errno == ECONNRESET))
 		end();
 	if (n == -1 || !spawner_is_order(o, (size_t)n, nfds) ||
-	    SPAWNER_IS_FOR_FILES(o->op) != (fd == s.files))
+	    (o->op == SPAWNER_OPEN) != (fd == s.files))
 		refuse("a wrong order");
 	switch ((enum spawner_op)o->op) {
 	case SPAWNER_START:

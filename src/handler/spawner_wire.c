@@ -18,7 +18,7 @@ is_start(const struct spawner_order *o, size_t nfds)
 {
 	const char *end = o->bytes + o->size, *channel;
 
-	if (o->slot >= SPAWNER_SLOTS || o->value > SPAWNER_FD_MASK ||
+	if (o->slot >= SPAWNER_SLOTS || o->value >= 1U << SPAWN_FDS ||
 	    nfds != (size_t)__builtin_popcount(o->value))
 		return false;
 	if (o->size == 0)

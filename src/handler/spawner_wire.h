@@ -19,19 +19,14 @@
 #define SPAWNER_FDS	4			/* beside an order */
 #define SPAWNER_REPLIES	64			/* in one datagram */
 
-/* Descriptors of a start, bits of value: the child's 0, 1, 2 and 3. */
-#define SPAWNER_FD_MASK	15U
-
 enum spawner_op {
-	SPAWNER_START = 1,	/* slot, generation, queue, value: descriptors, the three numbers */
+	SPAWNER_START = 1,	/* slot, generation, queue, value: bits of descriptors, numbers */
 	SPAWNER_SIGNAL,		/* slot, value: the signal */
 	SPAWNER_LOAD,
 	SPAWNER_RETIRE,		/* generation */
+	/* By the socket for files: */
 	SPAWNER_OPEN		/* slot: for the answer; bytes: an enum lend, and the path */
 };
-
-/* The order of the socket for files; all others use the other socket. */
-#define SPAWNER_IS_FOR_FILES(op)	((op) == SPAWNER_OPEN)
 
 /*
  * Bytes follow a start for a message: its id, and its channel, if it has one, each with a NUL.

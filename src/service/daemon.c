@@ -906,7 +906,6 @@ daemon_stop(struct rqd *d)
 	timer_stop(&d->watchdog);
 	timer_stop(&d->extend);
 	timer_stop(&d->deadline);
-	spawner_lend(NULL);
 	spawner_stop(d->options->spawner);
 	child_done(d->loop);
 	config_unref(d->config);
@@ -924,7 +923,6 @@ daemon_run(const struct daemon_options *options, struct config *config)
 	d.boot = config_ref(config);
 	d.config = config_ref(config);
 	d.instance = heartbeat_instance(config->name);
-	spawner_lend(options->spawner);
 	daemon_log(&d);
 	daemon_start(&d);
 	loop_run(d.loop);

@@ -30,7 +30,7 @@ check_start(const struct spawner_order *o, size_t nfds)
 	struct buf b = BUF_INIT;
 	size_t i = 0, len;
 
-	check(o->slot < SPAWNER_SLOTS && o->value <= SPAWNER_FD_MASK && nfds <= SPAWN_FDS);
+	check(o->slot < SPAWNER_SLOTS && o->value < 1U << SPAWN_FDS && nfds <= SPAWN_FDS);
 	spawner_words(o, &b);
 	check(b.len > 0 && b.data[b.len - 1] == '\0');
 	for (const char *p = b.data; p < b.data + b.len; p += strlen(p) + 1, i++) {

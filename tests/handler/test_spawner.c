@@ -200,7 +200,7 @@ order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
 	memcpy(all, &head, sizeof(head));
 	if (n > 0)
 		memcpy(all + sizeof(head), bytes, n);
-	assert_int_equal(spawner_send(SPAWNER_IS_FOR_FILES(op) ? t.files : t.orders, all,
+	assert_int_equal(spawner_send(op == SPAWNER_OPEN ? t.files : t.orders, all,
 	    sizeof(head) + n, fds, nfds, 0), 0);
 }
 
@@ -845,8 +845,7 @@ TEST(an_unread_configuration_is_retired)
 	static const int none[SPAWN_FDS] = { -1, -1, -1, -1 };
 	const struct config_source source = { .file = NULL };
 	struct spawner *s = spawner_fork(load, NULL);
-	struct queue_config *queues[] = { queue("daemon", 1), NULL };
-	const struct config config = { .generation = 1, .queues = queues, .nqueues = 1 };
+	struct config *config = config_new();
 	struct config_report report = { .errors.n = 0 };
 	struct spawner_loaded loaded;
 	struct subprocess p;
@@ -856,10 +855,16 @@ TEST(an_unread_configuration_is_retired)
 	assert_null(launch_config_take(&source, s, &loaded, &report));
 	assert_int_equal(report.errors.n, 1);
 	config_report_done(&report);
-	assert_int_equal(subprocess_start(&p, s, &config, queues[0], NULL, 0, none, &events), 0);
+	config->generation = 1;
+	config->queues = xreallocarray(config->queues, 2, sizeof(*config->queues));
+	config->queues[config->nqueues++] = queue("daemon", 1);
+	config->queues[1] = NULL;
+	assert_int_equal(subprocess_start(&p, s, config, config->queues[0], NULL, 0, none,
+	    &events), 0);
 	assert_int_equal(spawner_load_now(s, &loaded), 0);	/* its answer comes behind */
 	(void)close(loaded.config);
 	assert_int_equal(unread_error, EINVAL);
 	subprocess_done(&p);
 	spawner_stop(s);
+	config_unref(config);
 }
