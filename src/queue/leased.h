@@ -173,7 +173,7 @@ struct leased {
 	struct timer		  delayed;	/* the first in QDELAYED, or in the source */
 	usec_t			  delayed_at;	/* as retry_at */
 	struct timer		  retry_look;	/* set: a change for later waits for a look */
-	struct timer		  rate;		/* set: the rate allows no message before */
+	struct timer		  rate;		/* set: no pop before, by the rate, or for others */
 	struct timer		  backoff;	/* set: a push waits for other daemons */
 	struct timer		  poll;		/* polling, the end of a pause, after errors */
 

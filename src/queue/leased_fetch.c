@@ -177,8 +177,7 @@ leased_finish_fetch(struct leased *a, enum fetch_status status, const char *caus
 		.more = a->wanted && a->work,
 	};
 
-	a->asked = 0;
-	a->got = 0;
+	a->asked = a->got = 0;
 	leased_wake(a);
 	a->queue.events->fetched(&f, a->queue.arg);
 }
@@ -237,9 +236,7 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	bool due = leased_saw_retry(a, leased_until(reply_at(reply, POP_DUE), now), true);
 	bool any = !paused && reply_len(reply) >= POP_FIELDS + MESSAGE_FIELDS;
 	const char *limited = reply_str_at(reply, POP_LIMITED);
-	struct tick_report report = {
-		.dropped = (unsigned)reply_int_at(reply, POP_DROPPED)
-	};
+	struct tick_report report = { .dropped = (unsigned)reply_int_at(reply, POP_DROPPED) };
 	usec_t wait;
 
 	leased_saw_list(a, reply_at(reply, POP_TAKEN), reply_at(reply, POP_WAITING));
@@ -547,6 +544,9 @@ leased_reclaimed(struct leased *a, struct call *call, enum conn_answer answer,
 	if (reply_int_at(reply, RECLAIM_N) > 0) {
 		leased_saw_work(a);
 		pop->ran = true;
+		/* Other daemons go first: their connections may carry this message. */
+		if (pop->crash)
+			timer_set(&a->rate, SEC);
 	}
 	snprintf(pop->from, sizeof(pop->from), "%s", reply_str_at(reply, RECLAIM_FROM));
 	pop->offset = reply_int_at(reply, RECLAIM_OFFSET);
