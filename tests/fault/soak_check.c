@@ -38,6 +38,10 @@
  * hold however often the message ran, and for each child too.  No fault explains an
  * exception: a soak with PIPE has no fault in which Redis forgets.
  *
+ * A dead letter "crashed" of a message that has never run must be larger than 64 KiB, and the
+ * daemon must have lost connections right before: it gives such a message up if the replies to
+ * its pops are lost again and again, since that may be its fault (doc/guarantees.md).
+ *
  * Messages that Redis itself forgot are counted apart: those that waited, those in flight,
  * and dead letters.  All others must come to their end.
  */
@@ -57,6 +61,8 @@
 #define BEHIND_BURST	28	/* and BUSY, too */
 #define LARGE_LATER	6	/* than a megabyte a second would have it, and a half more */
 #define LARGE_ABOUT	10
+#define BLAMED		65536	/* as in reclaim.lua */
+#define BLAMED_WITHIN	(5 + soak_patience)	/* seconds after the last lost reply */
 
 static const char *const cause_names[CAUSES] = {
 	[CAUSE_NONE] = "nothing",
@@ -88,7 +94,7 @@ struct fate {
 	unsigned	arrived;	/* its number, in "end" */
 };
 static unsigned handed;		/* numbers and children, as they must be */
-static unsigned cancelled_letters;
+static unsigned cancelled_letters, blamed;
 static unsigned by_redis[PLACE_DEAD + 1];
 
 static struct count {
@@ -281,6 +287,18 @@ fate_of(struct fate *fates, long n, long messages)
 	return &fates[n];
 }
 
+/*
+ * Whether a message of this length may be dead without having run: rqd blames one that is
+ * larger than 64 KiB for the losses when replies to pops with it are lost again and again, and
+ * then makes a dead letter of it.  at: when it did, to a second or so.
+ */
+static bool
+is_blamed(size_t len, double at)
+{
+	return len >= BLAMED && (log_was_cut(0, at - BLAMED_WITHIN, at + 1) ||
+	    log_was_cut(1, at - BLAMED_WITHIN, at + 1));
+}
+
 static void
 judge_letter(const redisReply *fields, double at, struct fate *fates, long messages)
 {
@@ -301,7 +319,9 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 			problem("message %ld is a dead letter, cancelled by nobody", n);
 		return;
 	}
-	if (fate->runs == 0)
+	if (fate->runs == 0 && strcmp(reason->str, "crashed") == 0 && is_blamed(body->len, at))
+		blamed++;
+	else if (fate->runs == 0)
 		problem("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, n > CHILDREN ? "answer" : "status") == 0 ? !fate->status65 :
 	    strcmp(reason->str, "attempts") == 0 ? fate->runs - fate->deferred < MAX_ATTEMPTS :
@@ -540,7 +560,7 @@ print_sums(const struct fate *fates, long messages)
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
 	    lost);
-	printf("# cancelled: %u letters\n", cancelled_letters);
+	printf("# cancelled: %u letters; blamed for lost replies: %u\n", cancelled_letters, blamed);
 	printf("# Redis forgot: waiting %u, in hand %u, letters %u; messages gone with it %u\n",
 	    by_redis[PLACE_WAITING], by_redis[PLACE_IN_HAND], by_redis[PLACE_DEAD], forgotten);
 }
