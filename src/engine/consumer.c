@@ -16,10 +16,25 @@
  * A batch that is not full keeps one slot while it waits.  Its messages may come by several
  * fetches.  When batch_wait is over, it begins at the end of a turn without a fetch, because only
  * then the queue has said that it has no more.
+ *
+ * A queue has one source, or with shards one for each key.  A fetch asks one of them.  The
+ * next one asks the next source that is ready; but for 20 ms, while there is more, the same
+ * one, so that the results of quick handlers go to Redis in few calls.  Its ready() comes
+ * with its results (see queue_settle()), so the others wait for it for 2 ms.  For that it
+ * must learn at once whether the consumer wants messages.  The other sources stay wanted,
+ * armed or ready, until a tick finds that it does not: else each of them, though most are
+ * empty, would be asked again and again.
+ *
+ * A server that hangs does not delay the others.  After 100 ms a fetch ends without it: its
+ * slots are free for other fetches, none of which asks that server until it has answered.
+ * The messages that it brings then wait for the next fetch.  So a server that hangs makes the
+ * daemon take at most one fetch too much.
  */
 #include "engine/consumer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/list.h"
 #include "base/util.h"
@@ -30,6 +45,10 @@
 #define LINGERS_AFTER	(10 * SEC)	/* then a run without messages is reported */
 #define SLOT_WAIT	SEC		/* a message waits no longer for a slot */
 #define FETCH_WAIT	(100 * MSEC)	/* time that a due batch waits for a fetch */
+#define STAY		(20 * MSEC)	/* with one source */
+#define PATIENCE	(2 * MSEC)	/* for its results, which wait for 1 ms */
+#define LATE		(100 * MSEC)	/* a fetch waits no longer for a source */
+#define WARN_AGAIN	MINUTE		/* until another source may repeat a warning */
 
 TAILQ_HEAD(messages, message);
 
@@ -70,14 +89,40 @@ struct consumer_handler {
 	struct handler	*handler;
 };
 
+/* A key of the queue.  A flag is counted in the consumer's member with an n before its name. */
+struct consumer_source {
+	struct consumer	*consumer;
+	const struct queue_env	*env;
+	struct queue	*queue;
+	struct route_user	 route;	/* of consumer_env.routes */
+	bool	 up;	/* its Redis is connected */
+	bool	 ready;	/* ready() came, and no fetch since */
+	bool	 more;	/* by its last fetch */
+	bool	 late;	/* has not answered a fetch that the consumer does not wait for */
+	bool	 holds;	/* has answered it since, perhaps with messages: goes first */
+	bool	 paused;
+	bool	 failed;	/* Redis refused its last pop */
+	bool	 refusing;	/* Redis refuses its results */
+};
+
 struct consumer {
 	const struct consumer_env	*env;
 	struct config	*config;	/* reference: keeps cfg alive */
 	const struct queue_config	*cfg;
 	enum consumer_state	 state;
 
-	struct queue	*queue;
-	struct route_user	 route;	/* of env->routes */
+	struct consumer_source	*source;	/* as many as config_key_at() has keys */
+	size_t	 nsources;
+	struct consumer_source	*at;	/* the last one that was asked */
+	usec_t	 stay_until;	/* mono: others wait for it */
+	struct consumer_source	*next;	/* the next fetch asks it; NULL: none is ready */
+	struct timer	 patience;	/* set: others are ready, and wait for results of `at` */
+	struct timer	 late;	/* set: a fetch waits for `at` until then */
+	unsigned	 nup, nlate, npaused, nfailed, nrefusing, nclosed;
+	unsigned	 partly;	/* ticks in a row that found some sources paused */
+	char	*warning;	/* the last one of any source; owned */
+	usec_t	 warned_at;	/* mono */
+	unsigned	 outstanding;	/* delivered, and not settled */
 	TAILQ_HEAD(, consumer_handler)	 handlers;
 	struct consumer_handler	*current;	/* for new messages; NULL: all are closing */
 	TAILQ_HEAD(, flight)	 flights;	/* runs that are not over */
@@ -92,10 +137,8 @@ struct consumer {
 	struct dispatcher_member	 member;
 	unsigned	 slots;	/* granted, and not taken by a run */
 	bool	 fetching;	/* a fetch is under way: no slot is released */
-	bool	 ready;	/* ready() came, and no fetch since */
 	bool	 wanted;	/* the last queue_want() */
-	bool	 paused;
-	bool	 up;	/* Redis is connected */
+	bool	 paused;	/* all sources are */
 	bool	 unsubscribed;	/* Redis refuses the queue's subscription */
 	enum fetch_status	 last;
 
@@ -103,8 +146,11 @@ struct consumer {
 	struct stats	 stats;
 	struct stall	 stall;
 	struct defer	 update;
-	bool	 confirmed;	/* the queue is closed: Redis has all results */
 };
+
+/* All sources; `s` is each of them. */
+#define EACH_SOURCE(s, c) \
+	for (struct consumer_source *s = (c)->source; s < (c)->source + (c)->nsources; s++)
 
 static void	consumer_update(void *);
 
@@ -126,9 +172,9 @@ consumer_tell_blocked(void *arg)
 }
 
 static void
-consumer_make_due(const struct retry *list, size_t n, void *arg)
+consumer_make_due(const struct retry *r)
 {
-	queue_due(((struct consumer *)arg)->queue, list, n);
+	queue_due(r->source->queue, r->tag);
 }
 
 /* -- state ------------------------------------------------------------------ */
@@ -186,25 +232,21 @@ consumer_wants(const struct consumer *c)
 	return most > have && bytes < c->slots * CONFIG_RUN_BYTES ? most - have : 0;
 }
 
-/*
- * The number of runs that could begin now, beyond those in flight and the slots
- * granted.  If there are only waiting messages, no more than those need.
- */
+/* The number of runs that could begin now, beyond those in flight and the slots granted. */
 static unsigned
 consumer_room(const struct consumer *c)
 {
-	unsigned used = c->nruns + c->slots, most = config_most_runs(c->cfg), runs;
+	unsigned used = c->nruns + c->slots, most = config_most_runs(c->cfg);
 	bool single;
 
 	if (c->state != CONSUMER_RUNNING || c->fetching || used >= most)
 		return 0;
+	/* Messages whose results Redis refuses may have all slots. */
+	if (c->nrefusing > 0 && c->outstanding >= config_most(c->cfg))
+		return 0;
 	if (!suspension_allows(&c->suspension, &single))
 		return 0;
-	most = single ? 1 : most - used;
-	if (c->ready || waiting(c) == 0)
-		return most;
-	runs = waiting_runs(c);
-	return runs < most ? runs : most;
+	return single ? 1 : most - used;
 }
 
 /* Releases the slots that the waiting messages do not need. */
@@ -249,7 +291,7 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 	struct result r = { .end = END_NOT_RUN };
 
 	suspension_idle(&c->suspension);
-	queue_settle(c->queue, msg, v, &r);
+	queue_settle(msg->source->queue, msg, v, &r);
 	consumer_touch(c);
 }
 
@@ -436,12 +478,89 @@ consumer_close_handler(struct consumer *c)
 		handler_close(h->handler, consumer_handler_closed, h);
 }
 
+static bool
+source_stays(const struct consumer_source *s)
+{
+	return s->more && clock_mono() < s->consumer->stay_until;
+}
+
+/* No messages are expected from a server that has not answered a late fetch. */
+static bool
+source_is_behind_late(const struct consumer_source *s)
+{
+	if (s->consumer->nlate == 0)
+		return false;
+	EACH_SOURCE(o, s->consumer) {
+		if (o->late && (o == s ||
+		    (o->env->conn != NULL && o->env->conn == s->env->conn)))
+			return true;
+	}
+	return false;
+}
+
+/* The source that the next fetch asks; NULL: none has messages, or they must wait. */
+static struct consumer_source *
+consumer_next(struct consumer *c)
+{
+	bool stays = source_stays(c->at);
+	size_t first = (size_t)(c->at - c->source) + !stays;
+	struct consumer_source *s, *found = NULL;
+
+	if (!c->wanted || c->fetching)
+		return NULL;
+	for (size_t i = 0; i < c->nsources; i++) {
+		s = &c->source[(first + i) % c->nsources];
+		if (!s->ready || source_is_behind_late(s))
+			continue;
+		if (s->holds)
+			return s;
+		if (found == NULL)
+			found = s;
+	}
+	if (found == NULL || found == c->at || !stays)
+		return found;
+	if (!timer_is_set(&c->patience))
+		timer_set(&c->patience, PATIENCE);
+	return NULL;
+}
+
+static void
+consumer_out_of_patience(void *arg)
+{
+	struct consumer *c = arg;
+
+	c->at->more = false;
+	consumer_touch(c);
+}
+
+/* See the head of this file for the sources that hear it at once. */
+static void
+consumer_tell_wanted(struct consumer *c)
+{
+	timer_stop(&c->patience);
+	EACH_SOURCE(s, c) {
+		if (s->late || (s != c->at && !c->wanted))
+			continue;
+		s->ready = s->ready && c->wanted;
+		queue_want(s->queue, c->wanted);
+	}
+}
+
 static void
 consumer_fetch(struct consumer *c, unsigned n)
 {
+	struct consumer_source *s = c->next;
+
+	if (s != c->at || !source_stays(s))
+		c->stay_until = clock_mono() + STAY;
+	c->at = s;
+	c->next = NULL;
 	c->fetching = true;
-	c->ready = false;
-	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
+	s->ready = s->holds = false;
+	timer_stop(&c->patience);
+	if (c->nsources > 1)
+		timer_set(&c->late, LATE);
+	queue_fetch(s->queue, n, suspension_turn(&c->suspension));
 }
 
 /*
@@ -452,16 +571,19 @@ consumer_fetch(struct consumer *c, unsigned n)
 static void
 consumer_compete(struct consumer *c, unsigned room, bool fill)
 {
-	bool waits = c->slots == 0 && waiting(c) > 0;
+	bool waits = c->slots == 0 && waiting(c) > 0, ready = c->next != NULL;
 
-	if (c->cfg->mode == MODE_EXEC && !(fill && c->ready) && (c->ready || waits)) {
+	if (c->cfg->mode == MODE_EXEC && !(fill && ready) && (ready || waits)) {
+		/* If there are only waiting messages, no more than those need. */
+		if (!ready && waiting_runs(c) < room)
+			room = waiting_runs(c);
 		dispatcher_want(c->env->dispatcher, &c->member, room);
 		return;
 	}
 	dispatcher_want(c->env->dispatcher, &c->member, 0);
-	if (c->ready && fill)
+	if (ready && fill)
 		consumer_fetch(c, consumer_wants(c));
-	else if (c->ready && room > 0)
+	else if (ready && room > 0)
 		consumer_fetch(c, room);
 }
 
@@ -475,7 +597,7 @@ consumer_update(void *arg)
 
 	if (c->state == CONSUMER_CLOSING) {
 		/* Processes have ended, and Redis has confirmed the results, in any order. */
-		if (c->confirmed && TAILQ_EMPTY(&c->handlers)) {
+		if (consumer_is_confirmed(c) && TAILQ_EMPTY(&c->handlers)) {
 			consumer_set_state(c, CONSUMER_CLOSED);
 			loop_defer_cancel(c->env->loop, &c->update);
 			c->env->closed(c, c->env->arg);		/* may free c */
@@ -493,16 +615,16 @@ consumer_update(void *arg)
 	    c->together.n > 0 && c->suspension.state == NOT_SUSPENDED && consumer_wants(c) > 0;
 	if (c->wanted != (room > 0 || fill) && !c->fetching) {
 		c->wanted = !c->wanted;
-		if (!c->wanted)
-			c->ready = false;
-		queue_want(c->queue, c->wanted);
+		consumer_tell_wanted(c);
 	}
+	c->next = consumer_next(c);
 	consumer_compete(c, room, fill);
 	/* A drain is over when no message is in flight or on its way. */
 	if (c->state == CONSUMER_DRAINING && c->nruns == 0 && !c->fetching) {
 		consumer_set_state(c, CONSUMER_CLOSING);
 		consumer_close_handler(c);
-		queue_close(c->queue);
+		EACH_SOURCE(s, c)
+			queue_close(s->queue);
 	} else if (c->state != CONSUMER_DRAINING && consumer_is_idle(c) && c->env->idle != NULL)
 		c->env->idle(c->env->arg);
 }
@@ -516,32 +638,65 @@ consumer_grant(unsigned n, void *arg)
 
 	c->slots += n;
 	consumer_begin(c, false);
-	if (c->ready && consumer_wants(c) > 0)
+	if (c->next != NULL && consumer_wants(c) > 0)
 		consumer_fetch(c, consumer_wants(c));
 	else
 		consumer_launch_soon(c);
 }
 
-/* -- from the queue --------------------------------------------------------- */
+/* -- from a source ---------------------------------------------------------- */
+
+/* Sets a flag of a source, which is counted. */
+static void
+source_set(bool *flag, bool value, unsigned *count)
+{
+	*count -= *flag;
+	*flag = value;
+	*count += value;
+}
+
+/* Unless another source has just given the same warning. */
+static void
+source_warn(struct consumer_source *s, const char *text)
+{
+	struct consumer *c = s->consumer;
+	usec_t now = clock_mono();
+	char *named = NULL;
+
+	if (c->nsources > 1) {
+		if (c->warning != NULL && strcmp(c->warning, text) == 0 &&
+		    now - c->warned_at < WARN_AGAIN)
+			return;
+		xreplace(&c->warning, text);
+		c->warned_at = now;
+		named = xasprintf("%s: %s", config_key_at(c->cfg, (size_t)(s - c->source)), text);
+	}
+	queue_event(c->cfg, LOG_LV_WARN, "warning",
+	    LF_STR("warning", named != NULL ? named : text));
+	free(named);
+}
 
 static void
 consumer_ready(void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer_source *s = arg;
 
-	c->ready = true;
-	consumer_touch(c);
+	s->ready = true;
+	consumer_touch(s->consumer);
 }
 
 static void
 consumer_deliver(struct message *msg, void *arg)
 {
 	struct messages one = TAILQ_HEAD_INITIALIZER(one);
-	struct consumer *c = arg;
+	struct consumer_source *s = arg;
+	struct consumer *c = s->consumer;
 	bool needs_slot = c->cfg->mode == MODE_EXEC;
 	struct pile *p = pile_of(c, msg);
 	struct verdict v;
 
+	msg->source = s;
+	c->outstanding++;
 	if (c->state != CONSUMER_RUNNING) {
 		consumer_give_back(c, msg);
 	} else if (outcome_refuse(msg, &v)) {
@@ -562,11 +717,10 @@ consumer_deliver(struct message *msg, void *arg)
 }
 
 static void
-consumer_fetched(const struct fetched *f, void *arg)
+consumer_end_fetch(struct consumer *c, const struct fetched *f)
 {
-	struct consumer *c = arg;
-
 	c->fetching = false;
+	timer_stop(&c->late);
 	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
 		queue_event(c->cfg, LOG_LV_DEBUG, "limited", LF_STR("reason", f->cause));
 	c->last = f->status;
@@ -578,6 +732,51 @@ consumer_fetched(const struct fetched *f, void *arg)
 	if (f->status != FETCH_ERROR && f->got == 0)
 		suspension_idle(&c->suspension);
 	consumer_touch(c);
+}
+
+static void
+consumer_fetched(const struct fetched *f, void *arg)
+{
+	struct consumer_source *s = arg;
+	struct consumer *c = s->consumer;
+	bool late = s->late, known = s->failed;
+	struct fetched seen = *f;
+
+	s->more = f->more && f->status == FETCH_OK;
+	source_set(&s->late, false, &c->nlate);
+	if (f->status != FETCH_DOWN)
+		source_set(&s->failed, f->status == FETCH_ERROR, &c->nfailed);
+	/* The queue is suspended only if Redis refuses the pops of all. */
+	if (f->status == FETCH_ERROR && c->nfailed < c->nsources) {
+		seen.status = FETCH_OK;
+		if (!known)
+			source_warn(s, f->cause);
+	}
+	if (!late) {
+		consumer_end_fetch(c, &seen);
+		return;
+	}
+	s->holds = true;
+	consumer_touch(c);
+}
+
+/* A fetch is waited for no longer, if there is another server to ask. */
+static void
+consumer_is_late(void *arg)
+{
+	static const struct fetched nothing = { .status = FETCH_DOWN };
+	struct consumer *c = arg;
+
+	source_set(&c->at->late, true, &c->nlate);
+	EACH_SOURCE(s, c) {
+		if (source_is_behind_late(s))
+			continue;
+		queue_defer_fetch(c->at->queue);
+		consumer_end_fetch(c, &nothing);
+		return;
+	}
+	source_set(&c->at->late, false, &c->nlate);
+	timer_set(&c->late, LATE);
 }
 
 /*
@@ -612,13 +811,13 @@ consumer_end_message(struct consumer *c, struct message *msg, enum stop reason)
 static void
 consumer_lost(struct message *msg, void *arg)
 {
-	consumer_end_message(arg, msg, STOP_LOST);
+	consumer_end_message(((struct consumer_source *)arg)->consumer, msg, STOP_LOST);
 }
 
 static void
 consumer_cancelled(struct message *msg, void *arg)
 {
-	consumer_end_message(arg, msg, STOP_CANCEL);
+	consumer_end_message(((struct consumer_source *)arg)->consumer, msg, STOP_CANCEL);
 }
 
 /* A batch is complete when its run is over, and Redis has confirmed all results. */
@@ -637,9 +836,10 @@ static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
     enum settled how, void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer *c = ((struct consumer_source *)arg)->consumer;
 	struct flight *f = msg->flight;
 
+	c->outstanding--;
 	event_log_settled(&c->stats, msg, v, r, how);
 	if (f != NULL) {	/* a batch */
 		f->acked += how == SETTLED_OK && v->op == VERDICT_ACK;
@@ -652,10 +852,14 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 static void
 consumer_ticked(const struct tick_report *t, void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer_source *s = arg;
+	struct consumer *c = s->consumer;
 
-	if (t->refused != NULL)
-		suspension_results(&c->suspension, t->refused);
+	if (t->refused != NULL) {
+		source_set(&s->refusing, t->refused[0] != '\0', &c->nrefusing);
+		if (s->refusing || c->nrefusing == 0)
+			suspension_results(&c->suspension, t->refused);
+	}
 	c->stats.n[STAT_REQUEUED] += t->requeued;
 	c->stats.n[STAT_PROMOTED] += t->promoted;
 	c->stats.n[STAT_DROPPED] += t->dropped;
@@ -666,16 +870,18 @@ consumer_ticked(const struct tick_report *t, void *arg)
 	if (t->dropped > 0)
 		queue_event(c->cfg, LOG_LV_WARN, "dropped", LF_INT("count", t->dropped));
 	if (t->warning != NULL)
-		queue_event(c->cfg, LOG_LV_WARN, "warning", LF_STR("warning", t->warning));
+		source_warn(s, t->warning);
 	consumer_touch(c);
 }
 
 static void
 consumer_paused(bool paused, const char *why, void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer_source *s = arg;
+	struct consumer *c = s->consumer;
 
-	if (c->paused == paused)
+	source_set(&s->paused, paused, &c->npaused);
+	if (c->paused == (c->npaused == c->nsources))
 		return;
 	c->paused = paused;
 	queue_event(c->cfg, LOG_LV_INFO, paused ? "paused" : "unpaused",
@@ -687,7 +893,7 @@ consumer_paused(bool paused, const char *why, void *arg)
 static void
 consumer_listening(bool on, const char *why, void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer *c = ((struct consumer_source *)arg)->consumer;
 
 	c->unsubscribed = !on;
 	if (on)
@@ -699,9 +905,9 @@ consumer_listening(bool on, const char *why, void *arg)
 static void
 consumer_queue_closed(void *arg)
 {
-	struct consumer *c = arg;
+	struct consumer *c = ((struct consumer_source *)arg)->consumer;
 
-	c->confirmed = true;
+	c->nclosed++;
 	consumer_touch(c);
 }
 
@@ -788,13 +994,13 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 			handler_stop(f->run, rest->stop);
 		if (weight(&v) > weight(&f->verdict))
 			f->verdict = v;
-		queue_settle(c->queue, msg, &v, r);
+		queue_settle(msg->source->queue, msg, &v, r);
 		return;
 	}
 	msg->flight = NULL;
 	tally_run(&c->stats, r);
 	suspension_judge(&c->suspension, &v, r, times);
-	queue_settle(c->queue, msg, &v, r);
+	queue_settle(msg->source->queue, msg, &v, r);
 	consumer_ended(c, f);
 	free(f);
 }
@@ -829,6 +1035,41 @@ static const struct handler_events consumer_handler_events = {
 
 /* -- life ------------------------------------------------------------------- */
 
+static void
+source_conn_up(const struct conn_server *server, void *arg)
+{
+	struct consumer_source *s = arg;
+
+	source_set(&s->up, true, &s->consumer->nup);
+	queue_conn_up(s->queue, server);
+	consumer_touch(s->consumer);
+}
+
+static void
+source_conn_down(void *arg)
+{
+	struct consumer_source *s = arg;
+
+	source_set(&s->up, false, &s->consumer->nup);
+	queue_conn_down(s->queue);
+}
+
+static void
+source_open(struct consumer_source *s, struct consumer *c, const struct queue_ops *ops)
+{
+	const char *key = config_key_at(c->cfg, (size_t)(s - c->source));
+
+	*s = (struct consumer_source){ .consumer = c, .env = c->env->queue,
+		.route = { .up = source_conn_up, .down = source_conn_down, .arg = s } };
+	if (c->env->routes != NULL)
+		s->env = route_join(c->env->routes, key, &s->route);
+	s->queue = ops->open(s->env, key, c->config, c->cfg, &c->stats, &consumer_queue_events, s);
+	if (c->env->routes != NULL)
+		route_begin(&s->route);
+	else
+		source_set(&s->up, true, &c->nup);
+}
+
 /* Opens a handler for new messages, and closes the one before. */
 static void
 consumer_open_handler(struct consumer *c, struct config *config, const struct queue_config *cfg)
@@ -845,13 +1086,12 @@ struct consumer *
 consumer_new(const struct consumer_env *env, struct config *config,
     const struct queue_config *cfg, const struct queue_ops *ops)
 {
-	const struct queue_env *queue_env = env->queue;
 	struct consumer *c = xcalloc(1, sizeof(*c));
 
 	*c = (struct consumer){ .env = env, .config = config_ref(config), .cfg = cfg,
 		.launch.stage = LOOP_SEND,
 		.member = { .priority = cfg->priority, .grant = consumer_grant, .arg = c },
-		.route = { .up = consumer_conn_up, .down = consumer_conn_down, .arg = c },
+		.nsources = config_key_count(cfg),
 		.suspension = { .cfg = cfg, .stats = &c->stats, .changed = consumer_touch,
 		    .blocked = consumer_tell_blocked, .due = consumer_make_due, .arg = c } };
 	TAILQ_INIT(&c->flights);
@@ -859,13 +1099,15 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	TAILQ_INIT(&c->together.list);
 	TAILQ_INIT(&c->alone.list);
 	timer_init(&c->wait, env->loop, consumer_launch_soon, c);
+	timer_init(&c->patience, env->loop, consumer_out_of_patience, c);
+	timer_init(&c->late, env->loop, consumer_is_late, c);
 	suspension_init(&c->suspension, env->loop);
 	consumer_open_handler(c, config, cfg);
-	if (env->routes != NULL)
-		queue_env = route_join(env->routes, cfg->key, &c->route);
-	c->queue = ops->open(queue_env, config, cfg, &c->stats, &consumer_queue_events, c);
-	if (env->routes != NULL)
-		route_begin(&c->route);
+	c->source = xcalloc(c->nsources, sizeof(*c->source));
+	/* Each daemon begins with another one. */
+	c->at = &c->source[random_u64() % c->nsources];
+	EACH_SOURCE(s, c)
+		source_open(s, c, ops);
 	consumer_touch(c);
 	return c;
 }
@@ -883,12 +1125,18 @@ consumer_free(struct consumer *c)
 	while ((h = TAILQ_FIRST(&c->handlers)) != NULL)
 		consumer_free_handler(h);
 	/* Frees the messages, and ends those batches whose runs are over. */
-	queue_free(c->queue);
-	if (c->env->routes != NULL)
-		route_leave(&c->route);
+	EACH_SOURCE(s, c) {
+		queue_free(s->queue);
+		if (s->route.route != NULL)
+			route_leave(&s->route);
+	}
 	while ((f = TAILQ_TAKE(&c->flights, entry)) != NULL)
 		free(f);
 	timer_stop(&c->wait);
+	timer_stop(&c->patience);
+	timer_stop(&c->late);
+	free(c->source);
+	free(c->warning);
 	loop_defer_cancel(c->env->loop, &c->launch);
 	suspension_done(&c->suspension);
 	loop_defer_cancel(c->env->loop, &c->update);
@@ -909,7 +1157,8 @@ consumer_reconfigure(struct consumer *c, struct config *config,
 	c->cfg = cfg;
 	c->member.priority = cfg->priority;
 	c->suspension.cfg = cfg;
-	queue_reconfigure(c->queue, config, cfg);
+	EACH_SOURCE(s, c)
+		queue_reconfigure(s->queue, config, cfg);
 	consumer_open_handler(c, config, cfg);
 	config_unref(previous);
 	consumer_touch(c);
@@ -948,28 +1197,10 @@ consumer_stop_handlers(struct consumer *c, bool hasten)
 }
 
 void
-consumer_conn_up(const struct conn_server *server, void *arg)
-{
-	struct consumer *c = arg;
-
-	c->up = true;
-	queue_conn_up(c->queue, server);
-	consumer_touch(c);
-}
-
-void
-consumer_conn_down(void *arg)
-{
-	struct consumer *c = arg;
-
-	c->up = false;
-	queue_conn_down(c->queue);
-}
-
-void
 consumer_tick(struct consumer *c)
 {
 	struct flight *f;
+	char text[160];
 
 	/* A process that holds a slot, and no message shows that: it is reported once. */
 	TAILQ_FOREACH(f, &c->flights, entry) {
@@ -981,14 +1212,28 @@ consumer_tick(struct consumer *c)
 		    LF_INT("batch", f->size), LF_STR("warning", "all messages of the batch are "
 		    "settled, and its process runs on: it keeps its slot until it exits"));
 	}
-	if (c->up || config_is_sharded(c->cfg))
-		queue_tick(c->queue);
+	/* Not at the first one: rqctl pause pauses one key after the other. */
+	c->partly = c->npaused > 0 && c->npaused < c->nsources ? c->partly + 1 : 0;
+	if (c->partly == 2) {
+		snprintf(text, sizeof(text), "%u of its %zu keys are paused, and the others go on: "
+		    "rqctl pause or rqctl resume makes them equal", c->npaused, c->nsources);
+		queue_event(c->cfg, LOG_LV_WARN, "warning", LF_STR("warning", text));
+	}
+	EACH_SOURCE(s, c) {
+		if (!c->wanted && !s->late) {
+			s->ready = false;
+			queue_want(s->queue, false);
+		}
+		if (s->up)
+			queue_tick(s->queue);
+	}
 }
 
 void
 consumer_renew(struct consumer *c)
 {
-	queue_renew(c->queue);
+	EACH_SOURCE(s, c)
+		queue_renew(s->queue);
 }
 
 /* -- what others see -------------------------------------------------------- */
@@ -1008,7 +1253,7 @@ consumer_state_name(const struct consumer *c)
 enum consumer_block
 consumer_block(const struct consumer *c)
 {
-	if ((!c->up && !queue_is_up_in_part(c->queue)) || c->unsubscribed)
+	if (c->nup == 0 || c->unsubscribed)
 		return BLOCK_REDIS;
 	if (c->suspension.state != NOT_SUSPENDED)
 		return BLOCK_SUSPENDED;
@@ -1056,7 +1301,15 @@ consumer_stall(struct consumer *c)
 double
 consumer_waited(const struct consumer *c, int64_t *taken)
 {
-	return queue_waited(c->queue, taken);
+	double longest = 0;
+	int64_t n;
+
+	*taken = 0;
+	EACH_SOURCE(s, c) {
+		longest = waited_longer(longest, queue_waited(s->queue, &n));
+		*taken += n;
+	}
+	return longest;
 }
 
 unsigned
@@ -1074,14 +1327,17 @@ consumer_runs(const struct consumer *c)
 bool
 consumer_is_confirmed(const struct consumer *c)
 {
-	return c->confirmed;
+	return c->nclosed == c->nsources;
 }
 
 bool
 consumer_is_idle(const struct consumer *c)
 {
-	return c->nruns == 0 && c->slots == 0 && !c->fetching &&
-	    !c->ready && c->up && c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
+	EACH_SOURCE(s, c) {
+		if (s->ready || !s->up || !queue_is_empty(s->queue))
+			return false;
+	}
+	return c->nruns == 0 && c->slots == 0 && !c->fetching && c->state == CONSUMER_RUNNING;
 }
 
 void

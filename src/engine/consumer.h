@@ -50,7 +50,7 @@ struct consumer;
 struct consumer_env {
 	struct loop	*loop;
 	struct dispatcher	*dispatcher;
-	struct routes	*routes;	/* the queues' ways to Redis; NULL: all use `queue` */
+	struct routes	*routes;	/* the queues' ways to Redis; NULL: a simulation */
 	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
@@ -77,9 +77,6 @@ void		 consumer_drain(struct consumer *);
 /* Ends the handlers that still run (STOP_DRAIN); hasten: by SIGKILL. */
 void		 consumer_stop_handlers(struct consumer *, bool hasten);
 
-/* Its route calls these; where there are no routes, the owner does. */
-void		 consumer_conn_up(const struct conn_server *, void *consumer);
-void		 consumer_conn_down(void *consumer);
 void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 void		 consumer_renew(struct consumer *);	/* see queue_renew() */

@@ -61,7 +61,7 @@ probe_due(void *arg)
 	s->changed(s->arg);
 	if (s->nfailed == 0)
 		return;
-	s->due(s->failed, 1, s->arg);
+	s->due(&s->failed[0]);
 	forget(s, 0);
 	timer_set(&s->probe, AGAIN);
 }
@@ -120,8 +120,8 @@ succeed(struct suspension *s)
 		    LF_USEC("after", clock_mono() - s->since));
 		s->blocked(s->arg);
 		timer_stop(&s->reminder);
-		if (s->nfailed > 0)
-			s->due(s->failed, s->nfailed, s->arg);
+		for (size_t i = 0; i < s->nfailed; i++)
+			s->due(&s->failed[i]);
 	}
 	while (s->nfailed > 0)
 		forget(s, s->nfailed - 1);
@@ -187,7 +187,7 @@ suspension_note(struct suspension *s, const struct message *msg, const struct ve
 	if (!kind_has(s->cfg->kind, TRAIT_LEASES))
 		return times;
 	for (size_t i = 0; i < s->nfailed; i++) {
-		if (s->failed[i].shard == msg->shard && strcmp(s->failed[i].tag, msg->tag) == 0) {
+		if (s->failed[i].source == msg->source && strcmp(s->failed[i].tag, msg->tag) == 0) {
 			times += times > 0 ? s->failed[i].times : 0;
 			forget(s, i);
 			break;
@@ -197,7 +197,7 @@ suspension_note(struct suspension *s, const struct message *msg, const struct ve
 		return times;
 	if (s->nfailed == FAILED_MAX)
 		forget(s, 0);
-	*APPEND(s->failed, s->nfailed) = (struct retry){ xstrdup(msg->tag), msg->shard, times };
+	*APPEND(s->failed, s->nfailed) = (struct retry){ xstrdup(msg->tag), msg->source, times };
 	return times;
 }
 

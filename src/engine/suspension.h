@@ -47,7 +47,7 @@ struct suspension {
 	void		(*changed)(void *);	/* another answer of suspension_allows(), perhaps */
 	/* The queue was suspended or resumed, or `refused` has changed. */
 	void		(*blocked)(void *);
-	void		(*due)(const struct retry *, size_t, void *);	/* make them due */
+	void		(*due)(const struct retry *);	/* make it due */
 	void		*arg;
 	/* private: */
 	int		 failures;	/* in a row, while NOT_SUSPENDED */

@@ -34,6 +34,7 @@ enum stage {
 };
 
 struct flight;
+struct consumer_source;
 
 /* rqctl cancel has asked for this; see queue/lua/part/mark.lua. */
 enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD, CANCEL_RETRY };
@@ -60,9 +61,9 @@ struct message {
 	boot_t			 ours_at;
 
 	void			*queue_data;	/* the kind's own */
-	void			*shard;		/* queue/shards.c: the shard that delivered it */
 
 	/* The consumer's own: */
+	struct consumer_source	*source;	/* that delivered it */
 	enum stage		 stage;
 	TAILQ_ENTRY(message)	 entry;		/* WAITING, RUNNING: of such messages */
 	/* RUNNING: its run; DONE: of a batch, until the result is confirmed; else NULL. */
@@ -73,7 +74,7 @@ struct message {
 /* A message that has failed and waits for its retry. */
 struct retry {
 	char			*tag;		/* owned */
-	void			*shard;		/* as above */
+	struct consumer_source	*source;	/* as above */
 	unsigned		 times;		/* failures in a row, see suspension_note() */
 };
 

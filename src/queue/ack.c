@@ -2,7 +2,6 @@
  * Kind "ack": at least once, from a Redis list (doc/keys.md).
  */
 #include "queue/leased.h"
-#include "queue/shards.h"
 
 static const struct leased_kind ack_kind = {
 	.ops = &queue_ack,
@@ -11,15 +10,7 @@ static const struct leased_kind ack_kind = {
 };
 
 static struct queue *
-ack_open(const struct queue_env *env, struct config *config,
-    const struct queue_config *cfg, struct stats *stats,
-    const struct queue_events *events, void *arg)
-{
-	return leased_new(&ack_kind, env, cfg->key, config, cfg, stats, events, arg);
-}
-
-struct queue *
-ack_open_shard(const struct queue_env *env, const char *key, struct config *config,
+ack_open(const struct queue_env *env, const char *key, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {

@@ -223,8 +223,9 @@ static const struct direct_kind channel_kind = {
 };
 
 static struct queue *
-channel_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
-    struct stats *stats, const struct queue_events *events, void *arg)
+channel_open(const struct queue_env *env, const char *key UNUSED, struct config *config,
+    const struct queue_config *cfg, struct stats *stats, const struct queue_events *events,
+    void *arg)
 {
 	struct channel *q = xcalloc(1, sizeof(*q));
 	bool pattern = kind_source(cfg->kind) == SOURCE_PATTERN;

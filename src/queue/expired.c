@@ -390,11 +390,11 @@ static const struct leased_kind expired_kind = {
 };
 
 static struct queue *
-expired_open(const struct queue_env *env, struct config *config,
+expired_open(const struct queue_env *env, const char *key, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	struct expired *q = (struct expired *)leased_new(&expired_kind, env, cfg->key, config,
+	struct expired *q = (struct expired *)leased_new(&expired_kind, env, key, config,
 	    cfg, stats, events, arg);
 	char channel[64];
 

@@ -375,12 +375,11 @@ leased_defer_fetch(struct queue *q)
 }
 
 void
-leased_due(struct queue *q, const struct retry *list, size_t n)
+leased_due(struct queue *q, const char *tag)
 {
 	struct leased *a = (struct leased *)q;
 
-	for (size_t i = 0; i < n; i++)
-		*APPEND(a->due, a->ndue) = xstrdup(list[i].tag);
+	*APPEND(a->due, a->ndue) = xstrdup(tag);
 	leased_wake(a);
 }
 

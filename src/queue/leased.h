@@ -202,7 +202,7 @@ struct leased {
 	usec_t			  tick_not_before;	/* mono: after an error */
 	unsigned		  tick_failures;	/* in a row */
 	struct tick_report	  round;	/* what its ticks have moved */
-	uint64_t		  counted[STAT_MAX];	/* stats->n as sent */
+	uint64_t		  counted[STAT_MAX];	/* what a tick on its way adds to QSTATS */
 	/* Where the next tick goes on: in QBACKUP, QDELIVERY, and the source. */
 	int64_t			  tick_rank;
 	char			  tick_cursor[24], tick_scan[48];
@@ -236,10 +236,9 @@ void		 leased_fetch(struct queue *, unsigned, enum turn);
 void		 leased_defer_fetch(struct queue *);
 void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
-void		 leased_due(struct queue *, const struct retry *, size_t);
+void		 leased_due(struct queue *, const char *tag);
 void		 leased_tick_round(struct queue *);
 void		 leased_renew_hint(struct queue *);
-unsigned	 leased_held(const struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
@@ -249,7 +248,7 @@ void		 leased_free(struct queue *);
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .tick = leased_tick_round, \
 	.is_empty = leased_is_empty, .close = leased_close, .free = leased_free, \
-	.renew = leased_renew_hint, .held = leased_held, .due = leased_due
+	.renew = leased_renew_hint, .due = leased_due
 
 /* -- the rest is for leased*.c -------------------------------- */
 

@@ -395,15 +395,6 @@ leased_unready(const struct leased *a)
 	return weight;
 }
 
-/* 0 while Redis is away: nobody knows when the messages will be ready. */
-unsigned
-leased_held(const struct queue *q)
-{
-	const struct leased *a = (const struct leased *)q;
-
-	return leased_is_up(a) ? leased_unready(a) : 0;
-}
-
 /*
  * The script's word for the turn of a pop with this room.  Pops alternate between retries
  * and new messages.  A pop without room for a message that has failed before does not

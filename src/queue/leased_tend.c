@@ -354,8 +354,8 @@ leased_ticked(struct leased *a, struct call *call UNUSED, enum conn_answer answe
 	 * After a lost reply the counters count as added: adding them twice would be worse
 	 * than not at all.
 	 */
-	if (ok || answer == CONN_LOST)
-		memcpy(a->stats->sent, a->counted, sizeof(a->counted));
+	for (int i = 0; i < STAT_MAX && !ok && answer != CONN_LOST; i++)
+		a->stats->sent[i] -= a->counted[i];
 	if (answer == CONN_REPLY && !ok) {
 		/* Redis may have refused the position where the tick should go on: begins anew. */
 		(void)leased_failed(a, LEASED_TICK, reply);
@@ -405,8 +405,12 @@ leased_tick(struct leased *a, bool at_once)
 	/* Only the first tick of a round sweeps QDELIVERY. */
 	words_add(w, follows || a->closing ? "-" : a->tick_cursor);
 	leased_words(call);
-	memcpy(a->counted, a->stats->n, sizeof(a->counted));
 	queue_add_counters(a->stats, w);
+	/* They count as sent at once, since a tick of another shard may follow. */
+	for (int i = 0; i < STAT_MAX; i++) {
+		a->counted[i] = a->stats->n[i] - a->stats->sent[i];
+		a->stats->sent[i] = a->stats->n[i];
+	}
 	leased_send(call);
 }
 

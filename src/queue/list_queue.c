@@ -277,8 +277,9 @@ static const struct direct_kind list_kind = {
 };
 
 static struct queue *
-list_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
-    struct stats *stats, const struct queue_events *events, void *arg)
+list_open(const struct queue_env *env, const char *key UNUSED, struct config *config,
+    const struct queue_config *cfg, struct stats *stats, const struct queue_events *events,
+    void *arg)
 {
 	struct list *q = xcalloc(1, sizeof(*q));
 

@@ -38,8 +38,6 @@ queue_add_counters(const struct stats *s, struct words *w)
 double
 queue_waited(const struct queue *q, int64_t *taken)
 {
-	if (q->ops->waited != NULL)
-		return q->ops->waited(q, taken);
 	*taken = q->waited.taken;
 	return waited_estimate(&q->waited, clock_mono());
 }

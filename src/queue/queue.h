@@ -121,7 +121,8 @@ struct queue_events {
 };
 
 struct queue_ops {
-	struct queue	*(*open)(const struct queue_env *, struct config *,
+	/* key: that of the configuration, or of one of its shards */
+	struct queue	*(*open)(const struct queue_env *, const char *key, struct config *,
 			    const struct queue_config *, struct stats *,
 			    const struct queue_events *, void *arg);
 	void		(*reconfigure)(struct queue *, struct config *,
@@ -135,11 +136,8 @@ struct queue_ops {
 			    struct result *);
 	void		(*tick)(struct queue *);
 	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
-	void		(*due)(struct queue *, const struct retry *, size_t);	/* likewise */
-	unsigned	(*held)(const struct queue *);	/* NULL: a kind that holds none back */
-	double		(*waited)(const struct queue *, int64_t *);	/* NULL: by struct waited */
+	void		(*due)(struct queue *, const char *tag);	/* likewise */
 	bool		(*is_empty)(const struct queue *);
-	bool		(*is_up)(const struct queue *);	/* NULL: conn_up() says it */
 	void		(*close)(struct queue *);
 	void		(*free)(struct queue *);
 };
@@ -153,10 +151,7 @@ struct queue {
 };
 
 const struct queue_ops	*queue_ops(enum kind);
-/* The functions of the queue's kind, or those of shards.h if the queue has several keys. */
-const struct queue_ops	*queue_ops_of(const struct queue_config *);
 extern const struct queue_ops queue_ack;
-extern const struct queue_ops queue_shards;
 extern const struct queue_ops queue_list;
 extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
@@ -210,9 +205,8 @@ queue_fetch(struct queue *q, unsigned n, enum turn turn)
 }
 
 /*
- * The caller no longer waits for the fetch under way.  That fetch delivers nothing: its
- * messages count as held, and the next fetch delivers them.  fetched() comes when Redis
- * has answered.
+ * The caller no longer waits for the fetch under way.  That fetch delivers nothing: the next
+ * one delivers its messages.  fetched() comes when Redis has answered.
  */
 static inline void
 queue_defer_fetch(struct queue *q)
@@ -252,24 +246,14 @@ queue_renew(struct queue *q)
 }
 
 /*
- * These messages become due as soon as Redis can be asked; not if the kind has no retries.
- * Results that were settled before count.
+ * The message with this tag becomes due as soon as Redis can be asked; not if the kind has
+ * no retries.  Results that were settled before count.
  */
 static inline void
-queue_due(struct queue *q, const struct retry *list, size_t n)
+queue_due(struct queue *q, const char *tag)
 {
 	if (q->ops->due != NULL)
-		q->ops->due(q, list, n);
-}
-
-/*
- * The room that undelivered messages of this queue take in a fetch: messages whose
- * payloads are on their way, and messages that no fetch has asked for.
- */
-static inline unsigned
-queue_held(const struct queue *q)
-{
-	return q->ops->held != NULL ? q->ops->held(q) : 0;
+		q->ops->due(q, tag);
 }
 
 /*
@@ -277,16 +261,6 @@ queue_held(const struct queue *q)
  * not known, or another source.  *taken: messages that the fleet had taken by then.
  */
 double	queue_waited(const struct queue *, int64_t *taken);
-
-/*
- * Whether at least one master of a queue with keys on several masters is READY.  False
- * for any other queue: there queue_conn_up() and queue_conn_down() tell the state.
- */
-static inline bool
-queue_is_up_in_part(const struct queue *q)
-{
-	return q->ops->is_up != NULL && q->ops->is_up(q);
-}
 
 /* For --until-empty: the last look found no waiting or due message, and none is in flight. */
 static inline bool

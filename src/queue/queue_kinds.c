@@ -19,9 +19,3 @@ queue_ops(enum kind kind)
 {
 	return queue_kinds[kind];
 }
-
-const struct queue_ops *
-queue_ops_of(const struct queue_config *cfg)
-{
-	return config_is_sharded(cfg) ? &queue_shards : queue_ops(cfg->kind);
-}

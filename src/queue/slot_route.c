@@ -284,12 +284,6 @@ route_begin(struct route_user *u)
 		u->up(conn_server(r->node->conn), u->arg);
 }
 
-bool
-route_is_up(const struct route_user *u)
-{
-	return u->route->state == ROUTE_UP;
-}
-
 void
 route_leave(struct route_user *u)
 {

@@ -41,7 +41,6 @@ void		 routes_free(struct routes *);		/* after all users have left */
 /* key: Q of the queue.  The caller has set the functions and the arg of the user. */
 const struct queue_env *route_join(struct routes *, const char *key, struct route_user *);
 void		 route_begin(struct route_user *);	/* calls up() at once, or later */
-bool		 route_is_up(const struct route_user *);
 void		 route_leave(struct route_user *);	/* after the queue is freed */
 
 /*

@@ -29,11 +29,11 @@ static const struct leased_kind stream_kind = {
 };
 
 static struct queue *
-stream_open(const struct queue_env *env, struct config *config,
+stream_open(const struct queue_env *env, const char *key, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return leased_new(&stream_kind, env, cfg->key, config, cfg, stats, events, arg);
+	return leased_new(&stream_kind, env, key, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_stream = {

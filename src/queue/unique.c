@@ -14,11 +14,11 @@ static const struct leased_kind unique_kind = {
 };
 
 static struct queue *
-unique_open(const struct queue_env *env, struct config *config,
+unique_open(const struct queue_env *env, const char *key, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return leased_new(&unique_kind, env, cfg->key, config, cfg, stats, events, arg);
+	return leased_new(&unique_kind, env, key, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_unique = {

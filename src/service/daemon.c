@@ -120,7 +120,7 @@ struct rqd {
 static void
 daemon_add_consumer(struct rqd *d, const struct queue_config *cfg)
 {
-	struct consumer *c = consumer_new(&d->consumer_env, d->config, cfg, queue_ops_of(cfg));
+	struct consumer *c = consumer_new(&d->consumer_env, d->config, cfg, queue_ops(cfg->kind));
 
 	*APPEND(d->consumers, d->nconsumers) = c;
 	if (d->quiet)

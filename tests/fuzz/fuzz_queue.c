@@ -599,8 +599,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	env.loop = l = loop_new_simulated();
 	config = make_config(data[0]);
 	env.redis = &config->redis;
-	queue = queue_ops(config->queues[0]->kind)->open(&env, config, config->queues[0],
-	    &stats, &events, NULL);
+	queue = queue_ops(config->queues[0]->kind)->open(&env, config->queues[0]->key, config,
+	    config->queues[0], &stats, &events, NULL);
 	wanted = true;
 	queue_want(queue, true);
 	for (data++; data < end;) {

@@ -254,8 +254,8 @@ box_init(struct box *b, const struct server *s, const char *name)
 void
 box_start(struct box *b, unsigned slots)
 {
-	b->queue = queue_ops(b->cfg->kind)->open(&b->env, b->config, b->cfg, &b->stats,
-	    &box_events, b);
+	b->queue = queue_ops(b->cfg->kind)->open(&b->env, b->cfg->key, b->config, b->cfg,
+	    &b->stats, &box_events, b);
 	conn_start(b->conn);
 	box_set_slots(b, slots);
 	WAIT(b, b->ups == 1 && b->watching == 1);

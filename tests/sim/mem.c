@@ -33,9 +33,11 @@ struct mem {
 	struct defer		  turn;
 	struct timer		  due;		/* of the first retry */
 	unsigned		  asked;
+	bool			  deferred;	/* see queue_defer_fetch(): it delivers nothing */
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: prefer a new message next */
 	usec_t			  not_before;	/* mono: no ready() for messages that had failed */
+	usec_t			  retry_at;	/* mono: no ready() before, while pops fail */
 	bool			  wanted;
 	bool			  told;
 	bool			  paused;	/* the last state that the engine heard */
@@ -51,6 +53,8 @@ struct mem_store {
 	uint64_t		 sequence;
 	bool			 down;
 	bool			 paused;
+	bool			 hangs;
+	bool			 refuses;
 	char			*error;		/* NULL: none */
 };
 
@@ -191,6 +195,25 @@ mem_steal(struct mem_store *s, struct mem_entry *e)
 	mem_wake_all(s);
 }
 
+void
+mem_set_hangs(struct mem_store *s, bool hangs)
+{
+	s->hangs = hangs;
+	mem_wake_all(s);
+}
+
+void
+mem_set_refuses(struct mem_store *s, bool refuses)
+{
+	const struct tick_report report = { .refused = refuses ? "OOM" : "" };
+	struct mem *q;
+
+	s->refuses = refuses;
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->queue.events->ticked(&report, q->queue.arg);
+	mem_wake_all(s);
+}
+
 /* Whether e, which may be handed out, comes before best in this turn. */
 static bool
 mem_is_before(const struct mem_entry *e, const struct mem_entry *best, enum turn turn)
@@ -285,13 +308,15 @@ mem_fetch_now(struct mem *q)
 	else if (s->paused)
 		f.status = FETCH_PAUSED;
 	f.cause = s->error;
-	while (f.status == FETCH_OK && left > 0 &&
+	while (f.status == FETCH_OK && left > 0 && !q->deferred &&
 	    (e = mem_next(s, mem_turn_of(q, left >= each), left >= each)) != NULL) {
 		f.got++;
 		left -= mem_has_failed(e) ? each : 1;
 		mem_deliver(q, e);
 	}
-	if (f.status == FETCH_OK && f.got == 0)
+	if (f.status == FETCH_ERROR)
+		q->retry_at = clock_mono() + SEC;
+	if (f.status == FETCH_OK && f.got == 0 && !q->deferred)
 		q->not_before = clock_mono() + 100 * MSEC;
 	q->asked = 0;
 	f.more = f.status == FETCH_OK && mem_next(s, TURN_SHARE, true) != NULL;
@@ -332,7 +357,7 @@ mem_confirm(struct mem *q)
 	struct mem_delivery *d;
 	bool ours;
 
-	while (!q->store->down && (d = TAILQ_FIRST(&q->results)) != NULL) {
+	while (!q->store->down && !q->store->refuses && (d = TAILQ_FIRST(&q->results)) != NULL) {
 		TAILQ_REMOVE(&q->results, d, entry);
 		ours = d->of->holder == d;
 		if (ours)
@@ -382,6 +407,10 @@ mem_look(struct mem *q)
 	timer_stop(&q->due);
 	if (!q->wanted || q->told || q->asked > 0 || q->store->down || q->store->paused)
 		return;
+	if (q->store->error != NULL && clock_mono() < q->retry_at) {
+		timer_set_at(&q->due, q->retry_at);
+		return;
+	}
 	if (mem_next(q->store, TURN_SHARE, true) != NULL &&
 	    (clock_mono() >= q->not_before || mem_next(q->store, TURN_SHARE, false) != NULL)) {
 		q->told = true;
@@ -412,7 +441,7 @@ mem_turn(void *arg)
 	mem_tell_stolen(q);
 	mem_confirm(q);
 	mem_watch_pause(q);
-	if (q->asked > 0)
+	if (q->asked > 0 && !q->store->hangs)
 		mem_fetch_now(q);
 	mem_look(q);
 	if (q->closing && !q->closed && mem_is_idle(q)) {
@@ -430,8 +459,9 @@ mem_is_due(void *arg)
 /* -- the table's functions -------------------------------------------------- */
 
 static struct queue *
-mem_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
-    struct stats *stats, const struct queue_events *events, void *arg)
+mem_open(const struct queue_env *env, const char *key, struct config *config,
+    const struct queue_config *cfg, struct stats *stats, const struct queue_events *events,
+    void *arg)
 {
 	struct mem *q = xcalloc(1, sizeof(*q));
 
@@ -439,7 +469,7 @@ mem_open(const struct queue_env *env, struct config *config, const struct queue_
 	q->queue.ops = &queue_mem;
 	q->queue.events = events;
 	q->queue.arg = arg;
-	q->store = mem_store_find(cfg->key);
+	q->store = mem_store_find(key);
 	q->loop = env->loop;
 	q->config = config_ref(config);
 	q->cfg = cfg;
@@ -488,9 +518,16 @@ mem_fetch(struct queue *queue, unsigned n, enum turn turn)
 	struct mem *q = (struct mem *)queue;
 
 	q->asked = n;
+	q->deferred = false;
 	q->fetch_turn = turn;
 	q->told = false;
 	mem_wake(q);
+}
+
+static void
+mem_defer_fetch(struct queue *queue)
+{
+	((struct mem *)queue)->deferred = true;
 }
 
 static void
@@ -575,6 +612,7 @@ const struct queue_ops queue_mem = {
 	.conn_down = mem_conn_down,
 	.want = mem_want,
 	.fetch = mem_fetch,
+	.defer_fetch = mem_defer_fetch,
 	.settle = mem_settle,
 	.tick = mem_tick,
 	.is_empty = mem_is_empty,

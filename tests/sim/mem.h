@@ -51,5 +51,7 @@ const struct mem_entries *mem_entries(const struct mem_store *);	/* in order of 
 void		 mem_set_up(struct mem_store *, bool);	/* Redis is there; true at first */
 void		 mem_set_paused(struct mem_store *, bool);
 void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
+void		 mem_set_hangs(struct mem_store *, bool);	/* pops are not answered */
+void		 mem_set_refuses(struct mem_store *, bool);	/* results */
 /* Another daemon takes the message, as if its lease had expired: lost() comes. */
 void		 mem_steal(struct mem_store *, struct mem_entry *);

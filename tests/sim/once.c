@@ -48,8 +48,9 @@ static const struct direct_kind once_kind = {
 };
 
 static struct queue *
-once_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
-    struct stats *stats, const struct queue_events *events, void *arg)
+once_open(const struct queue_env *env, const char *key UNUSED, struct config *config,
+    const struct queue_config *cfg, struct stats *stats, const struct queue_events *events,
+    void *arg)
 {
 	struct once *q = xcalloc(1, sizeof(*q));
 

@@ -90,10 +90,7 @@ world_begin(struct world *w, struct fake_end (*script)(struct message *, void *)
 static inline void
 world_start(struct world *w)
 {
-	static const struct conn_server server = { .first = true, .changed = true };
-
 	w->consumer = consumer_new(&w->env, w->config, w->cfg, &queue_mem);
-	consumer_conn_up(&server, w->consumer);
 }
 
 static inline void

@@ -527,7 +527,6 @@ TEST(a_reload_changes_priority)
 		mem_push(store, "x", 1, 0);
 	world_start(&w);
 	second = consumer_new(&w.env, before, q, &queue_mem);
-	consumer_conn_up(&(struct conn_server){ .first = true }, second);
 	loop_run_for(w.loop, 4 * SEC);
 	assert_in_range(mem_count(store, MEM_ACKED), 15, 25);
 	consumer_reconfigure(second, after, important, false);
@@ -690,7 +689,6 @@ TEST(slots_are_shared)
 		for (size_t k = 0; k < 1000; k++)
 			mem_push(store[i], "x", 1, 0);
 		consumer[i] = consumer_new(&w.env, config[i], q, &queue_mem);
-		consumer_conn_up(&(struct conn_server){ .first = true }, consumer[i]);
 	}
 	for (size_t step = 0; step < 1000; step++) {
 		loop_run_for(w.loop, 300 * MSEC);

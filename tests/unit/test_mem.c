@@ -101,7 +101,7 @@ static const struct queue_events events = {
 static void
 open_queue(void)
 {
-	f.queue = queue_mem.open(&f.env, f.config, &f.cfg, &f.stats, &events, NULL);
+	f.queue = queue_mem.open(&f.env, f.cfg.key, f.config, &f.cfg, &f.stats, &events, NULL);
 }
 
 static int

@@ -1,6 +1,9 @@
-/* The keys of shards, and a queue with shards. */
-#include "shards_fixture.h"
+/* The keys of shards, and a consumer of a queue with shards. */
+#include <errno.h>
+#include "unit.h"
 
+#include "engine_fixture.h"
+#include "policy/shard_keys.h"
 #include "redis/slots.h"
 
 /* -- keys ----------------------------------------------------------------------- */
@@ -102,479 +105,310 @@ TEST(keys_of_a_queue_that_another_process_serves)
 	util_free_list(keys);
 }
 
-/* -- the queue ------------------------------------------------------------------- */
+/* -- the consumer ------------------------------------------------------------------ */
 
-FIXTURE_TEST(every_key_is_drained_and_every_message_settled_where_it_came_from)
+#define SHARDS	4
+#define KEYS	(SHARDS + 1)	/* the key of the queue itself is the last */
+
+static struct fixture {
+	struct world	 w;
+	struct mem_store *store[KEYS];
+	usec_t		 takes;		/* a handler's run */
+	unsigned	 switches;	/* runs whose message came from another key than the last */
+	const void	*last;
+	unsigned	 warnings;
+	char		 warning[500];
+} f;
+
+static struct fake_end
+run(struct message *msg, void *arg UNUSED)
 {
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 20);
-	want(true);
-	while (f.readies > 0) {
-		f.readies = 0;
-		assert_in_range(fetch(7), 0, 7);
-		ack_all();
-	}
-	assert_int_equal(acked(), 20 * KEYS);
-	assert_int_equal(f.settled, 20 * KEYS);
-	assert_true(queue_is_empty(f.queue));
+	f.switches += msg->source != f.last;
+	f.last = msg->source;
+	return (struct fake_end){ .after = f.takes };
 }
 
-FIXTURE_TEST(shards_take_turns)
+static void
+note_warning(void *arg UNUSED, enum log_level level UNUSED, const char *text, size_t len)
 {
-	bool seen[KEYS] = { false };
+	if (memmem(text, len, "event=warning", 13) == NULL)
+		return;
+	f.warnings++;
+	snprintf(f.warning, sizeof(f.warning), "%.*s", (int)len, text);
+}
+
+static int
+setup(void **state UNUSED)
+{
+	memset(&f, 0, sizeof(f));
+	f.takes = 5 * MSEC;
+	world_begin(&f.w, run);
+	log_set_sink(note_warning, NULL);
+	f.w.cfg->keys = xcalloc(2, sizeof(char *));
+	f.w.cfg->keys[0] = xstrdup(KEY);
+	f.w.cfg->shards = SHARDS;
+	f.w.cfg->shards_drain = 1;
+	shard_keys_set(f.w.cfg);
+	assert_int_equal(config_key_count(f.w.cfg), KEYS);
+	for (size_t i = 0; i < SHARDS; i++)
+		f.store[i] = mem_store_new(config_key_at(f.w.cfg, i));
+	f.store[SHARDS] = f.w.store;
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	world_end(&f.w);
+	for (size_t i = 0; i < SHARDS; i++)
+		mem_store_free(f.store[i]);
+	return 0;
+}
+
+#define SHARDS_TEST(name)	TEST_WITH(name, setup, teardown)
+
+static void
+push_to(size_t i, unsigned n)
+{
+	while (n-- > 0)
+		mem_push(f.store[i], "x", 1, 0);
+}
+
+static void
+push_to_each(unsigned n)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		push_to(i, n);
+}
+
+static void
+pass(usec_t time)
+{
+	loop_run_for(f.w.loop, time);
+}
+
+static unsigned
+acked(size_t i)
+{
+	return mem_count(f.store[i], MEM_ACKED);
+}
+
+static unsigned
+all_acked(void)
+{
+	unsigned n = 0;
 
 	for (size_t i = 0; i < KEYS; i++)
-		push(i, 2);
-	want(true);
+		n += acked(i);
+	return n;
+}
+
+SHARDS_TEST(every_key_is_drained_and_every_message_settled_where_it_came_from)
+{
+	push_to_each(20);
+	world_start(&f.w);
+	pass(SEC);
+	for (size_t i = 0; i < KEYS; i++)
+		assert_int_equal(acked(i), 20);
+	assert_int_equal(f.w.fake.started, 20 * KEYS);
+	assert_int_equal(f.w.fake.peak, 4);
+	assert_true(consumer_is_idle(f.w.consumer));
+	push_to(2, 1);
+	assert_false(consumer_is_idle(f.w.consumer));
+	pass(SEC);
+	assert_int_equal(acked(2), 21);
+	assert_true(consumer_is_idle(f.w.consumer));
+}
+
+SHARDS_TEST(keys_take_turns_and_fetches_stay_with_one_for_a_moment)
+{
+	push_to_each(200);
+	world_start(&f.w);
+	pass(250 * MSEC);
+	for (size_t i = 0; i < KEYS; i++)
+		assert_in_range(acked(i), 10, 100);
+	assert_in_range(f.switches, 10, all_acked() / 3);
+}
+
+/* The key that fetches stay with says nothing: the others are asked soon. */
+SHARDS_TEST(fetches_wait_for_one_key_no_longer_than_a_moment)
+{
+	size_t i = 0;
+
+	push_to_each(20);
+	world_start(&f.w);
+	pass(MSEC);
+	while (mem_count(f.store[i], MEM_LEASED) == 0)
+		i++;
+	mem_set_up(f.store[i], false);
+	pass(5 * MSEC);
+	assert_int_equal(f.w.fake.started, 4);
+	pass(3 * MSEC);
+	assert_int_equal(f.w.fake.started, 8);
+	pass(SEC);
+	assert_int_equal(all_acked(), 20 * (KEYS - 1));
+	mem_set_up(f.store[i], true);
+	pass(SEC);
+	assert_int_equal(all_acked(), 20 * KEYS);
+}
+
+SHARDS_TEST(a_key_that_does_not_answer_holds_up_no_other_one)
+{
+	const struct mem_entry *e;
+
+	mem_set_hangs(f.store[1], true);
+	push_to(1, 4);
+	world_start(&f.w);
+	pass(MSEC);
+	push_to(0, 4);
+	push_to(2, 4);
+	pass(90 * MSEC);
+	assert_int_equal(f.w.fake.started, 0);
+	pass(20 * MSEC);
+	assert_int_equal(all_acked(), 8);
+	push_to(3, 100);
+	pass(SEC);
+	assert_int_equal(all_acked(), 108);
+	assert_false(consumer_is_idle(f.w.consumer));
+
+	/* It answers while all slots are taken: it comes first when one is free. */
+	f.takes = 100 * MSEC;
+	push_to(3, 100);
+	pass(10 * MSEC);
+	mem_set_hangs(f.store[1], false);
+	pass(80 * MSEC);
+	assert_int_equal(mem_count(f.store[1], MEM_WAITING), 4);
+	pass(20 * MSEC);
+	assert_in_range(mem_count(f.store[1], MEM_WAITING), 0, 3);
+	pass(10 * SEC);
+	assert_int_equal(all_acked(), 212);
+	TAILQ_FOREACH(e, mem_entries(f.store[1]), entry)
+		assert_int_equal(e->deliveries, 1);
+}
+
+SHARDS_TEST(an_answer_in_time_is_one_of_its_fetch)
+{
+	mem_set_hangs(f.store[1], true);
+	push_to(1, 4);
+	world_start(&f.w);
+	pass(90 * MSEC);
+	mem_set_hangs(f.store[1], false);
+	pass(6 * MSEC);
+	assert_int_equal(acked(1), 4);
+}
+
+/* All keys are on one server: no other could be asked meanwhile. */
+SHARDS_TEST(a_fetch_from_the_only_server_is_waited_for)
+{
+	f.w.queue_env.conn = (struct conn *)(void *)&f;
+	mem_set_hangs(f.store[1], true);
+	push_to(1, 4);
+	world_start(&f.w);
+	pass(MSEC);
+	push_to(0, 4);
+	pass(SEC);
+	assert_int_equal(f.w.fake.started, 0);
+	mem_set_hangs(f.store[1], false);
+	pass(SEC);
+	assert_int_equal(all_acked(), 8);
+}
+
+SHARDS_TEST(the_queue_is_paused_when_all_its_keys_are)
+{
+	world_start(&f.w);
 	for (size_t i = 0; i < KEYS; i++) {
-		assert_int_equal(fetch(1), 1);
-		seen[f.msgs[i]->id[0] - '0'] = true;
-		loop_run_for(f.loop, 30 * MSEC);
-	}
-	for (size_t i = 0; i < KEYS; i++)
-		assert_true(seen[i]);
-}
-
-FIXTURE_TEST(fetches_stay_with_a_shard_for_a_moment)
-{
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 20);
-	want(true);
-	for (size_t i = 0; i < 10; i++) {
-		assert_int_equal(fetch(1), 1);
-		assert_int_equal(f.msgs[i]->id[0], f.msgs[0]->id[0]);
-		loop_run_for(f.loop, MSEC);
-	}
-	loop_run_for(f.loop, 20 * MSEC);
-	fetch(1);
-	assert_int_equal(fetch(1), 1);
-	assert_int_not_equal(f.msgs[11]->id[0], f.msgs[0]->id[0]);
-}
-
-/* The shard of the last fetch says nothing for 2 ms: others are asked. */
-FIXTURE_TEST(fetches_wait_for_that_shard_no_longer_than_a_moment)
-{
-	size_t first;
-
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 20);
-	want(true);
-	fetch(1);
-	first = (size_t)(f.msgs[0]->id[0] - '0');
-	f.readies = 0;
-	want(false);
-	mem_set_up(f.store[first], false);	/* so it will not call ready() */
-	want(true);
-	assert_int_equal(f.readies, 0);
-	loop_run_for(f.loop, 3 * MSEC);
-	assert_int_equal(f.readies, 1);
-	assert_int_equal(fetch(1), 1);
-	assert_int_not_equal(f.msgs[1]->id[0], f.msgs[0]->id[0]);
-}
-
-/* Fetches that ask for little do not make a shard count as one that holds little. */
-FIXTURE_TEST(small_fetches_make_no_shard_small)
-{
-	size_t i;
-
-	push(0, 600);
-	want(true);
-	for (unsigned n = 1; n <= 64; n *= 2)
-		assert_int_equal(fetch(n), n);
-	fetch(1);
-	for (i = 1; i < KEYS; i++)
-		push(i, 1);
-	turn();
-	memset(f.fetches, 0, sizeof(f.fetches));
-	assert_int_equal(fetch(60), 60);
-	assert_int_equal(f.asked_of[0], 60);
-}
-
-FIXTURE_TEST(all_that_are_ready_are_asked_at_once_where_each_has_little)
-{
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 1);
-	want(true);
-	assert_int_equal(f.readies, 1);
-	assert_int_equal(fetch(2 * KEYS), KEYS);
-	for (size_t i = 0; i < KEYS; i++) {
-		assert_int_equal(f.fetches[i], 1);
-		assert_int_equal(f.asked_of[i], 2);
-	}
-}
-
-FIXTURE_TEST(few_are_asked_for_much_where_they_have_much)
-{
-	unsigned asked = 0;
-
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 600);
-	want(true);
-	for (int i = 0; i < 8; i++) {
-		assert_int_equal(fetch(64), 64);
-		ack_all();
-	}
-	memset(f.fetches, 0, sizeof(f.fetches));
-	assert_int_equal(fetch(64), 64);
-	for (size_t i = 0; i < KEYS; i++)
-		asked += f.fetches[i];
-	assert_in_range(asked, 1, 2);
-}
-
-FIXTURE_TEST(ready_comes_once_and_only_while_the_engine_wants)
-{
-	push(0, 1);
-	turn();
-	assert_int_equal(f.readies, 0);
-	want(true);
-	assert_int_equal(f.readies, 1);
-	push(1, 1);
-	turn();
-	assert_int_equal(f.readies, 1);
-	want(false);
-	push(2, 1);
-	turn();
-	assert_int_equal(f.readies, 1);
-	want(true);
-	assert_int_equal(f.readies, 2);
-	assert_int_equal(fetch(9), 3);
-	/* When the engine wants again, there is nothing: ready() does not come. */
-	want(false);
-	want(true);
-	assert_int_equal(f.readies, 2);
-}
-
-FIXTURE_TEST(a_queue_that_is_not_wanted_for_long_watches_no_more)
-{
-	want(true);
-	want(false);
-	CALL(queue_tick(f.queue));
-	turn();
-	push(3, 1);
-	turn();
-	assert_int_equal(f.readies, 0);
-	want(true);
-	assert_int_equal(f.readies, 1);
-	assert_int_equal(fetch(1), 1);
-}
-
-FIXTURE_TEST(a_fetch_after_the_messages_are_gone_is_answered)
-{
-	push(0, 1);
-	want(true);
-	assert_int_equal(fetch(1), 1);
-	assert_int_equal(fetch(1), 0);
-	assert_int_equal(f.status, FETCH_OK);
-}
-
-FIXTURE_TEST(messages_that_a_shard_holds_take_their_room)
-{
-	push(0, 10);
-	push(1, 10);
-	want(true);
-	f.held[2] = 3;		/* as if it loaded their payloads: it is not ready */
-	assert_int_equal(fetch(4), 1);
-	f.readies = 0;
-	assert_int_equal(fetch(3), 0);	/* no room for others */
-	turn();
-	assert_int_equal(f.readies, 0);
-	f.held[2] = 0;
-	ack_all();	/* makes the queue look again */
-	assert_int_equal(f.readies, 1);
-	assert_int_equal(fetch(3), 3);
-}
-
-FIXTURE_TEST(a_shard_is_asked_for_what_it_holds)
-{
-	push(0, 10);
-	push(1, 10);
-	want(true);
-	f.held[1] = 5;		/* as if their payloads had come: it is ready */
-	fetch(5);
-	assert_int_equal(f.asked_of[1], 5);
-	assert_int_equal(f.fetches[0], 0);
-}
-
-FIXTURE_TEST(a_batch_comes_from_one_shard)
-{
-	f.cfg->batch = 10;
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 30);
-	want(true);
-	assert_int_equal(fetch(20), 20);
-	for (size_t i = 0; i < KEYS; i++)
-		assert_true(f.asked_of[i] == 0 || f.asked_of[i] == 10);
-}
-
-FIXTURE_TEST(the_queue_is_paused_when_all_its_keys_are)
-{
-	want(true);
-	for (size_t i = 0; i < KEYS; i++) {
-		assert_int_equal(f.paused, 0);
+		assert_int_equal(consumer_block(f.w.consumer), BLOCK_NONE);
 		mem_set_paused(f.store[i], true);
-		turn();
+		pass(MSEC);
 	}
-	assert_int_equal(f.paused, 1);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_PAUSED);
 	mem_set_paused(f.store[2], false);
-	turn();
-	assert_int_equal(f.unpaused, 1);
-	push(2, 1);
-	push(3, 1);
-	turn();
-	assert_int_equal(fetch(5), 1);
-	/* The warning comes late and once: rqctl pause pauses one key after the other. */
-	CALL(queue_tick(f.queue));
-	turn();
+	push_to_each(1);
+	pass(SEC);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_NONE);
+	assert_int_equal(all_acked(), 1);
+	consumer_tick(f.w.consumer);
 	assert_int_equal(f.warnings, 0);
 	for (int i = 0; i < 3; i++)
-		queue_tick(f.queue);
+		consumer_tick(f.w.consumer);
 	assert_int_equal(f.warnings, 1);
 	assert_non_null(strstr(f.warning, "4 of its 5 keys are paused"));
 	for (size_t i = 0; i < KEYS; i++)
 		mem_set_paused(f.store[i], false);
-	turn();
-	assert_int_equal(f.unpaused, 1);
-	assert_int_equal(fetch(5), 1);
+	pass(SEC);
+	assert_int_equal(all_acked(), KEYS);
 }
 
-FIXTURE_TEST(a_fetch_that_asks_nobody_is_answered_although_the_queue_closes)
-{
-	want(true);
-	CALL(queue_fetch(f.queue, 1, TURN_SHARE));
-	CALL(queue_close(f.queue));
-	turn();
-	assert_int_equal(f.fetched, 1);
-}
-
-FIXTURE_TEST(one_broken_key_does_not_stop_the_others)
+SHARDS_TEST(one_broken_key_does_not_stop_the_others)
 {
 	mem_set_error(f.store[1], "WRONGTYPE");
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 5);
-	want(true);
-	for (int i = 0; i < 40; i++) {
-		fetch(4);
-		assert_int_equal(f.status, FETCH_OK);
-	}
-	assert_int_equal(f.n, 5 * (KEYS - 1));
+	push_to_each(5);
+	world_start(&f.w);
+	pass(SEC);
+	assert_int_equal(all_acked(), 5 * (KEYS - 1));
 	assert_int_equal(f.warnings, 1);
-	assert_non_null(strstr(f.warning, f.each[1].key));
+	assert_non_null(strstr(f.warning, config_key_at(f.w.cfg, 1)));
 	assert_non_null(strstr(f.warning, "WRONGTYPE"));
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_NONE);
 	mem_set_error(f.store[1], NULL);
-	turn();
-	while (f.n < 5 * KEYS)
-		fetch(4);
+	pass(SEC);
+	assert_int_equal(all_acked(), 5 * KEYS);
 }
 
-FIXTURE_TEST(the_queue_is_broken_when_all_keys_are)
+SHARDS_TEST(the_queue_is_suspended_when_all_keys_are_broken)
 {
-	for (size_t i = 0; i < KEYS; i++) {
+	for (size_t i = 0; i < KEYS; i++)
 		mem_set_error(f.store[i], "NOPERM");
-		push(i, 1);
-	}
-	want(true);
-	for (int i = 0; i < KEYS && f.status != FETCH_ERROR; i++)
-		fetch(1);
-	assert_int_equal(f.status, FETCH_ERROR);
-	assert_string_equal(f.cause, "NOPERM");
-	fetch(1);
-	assert_int_equal(f.status, FETCH_ERROR);
+	push_to_each(1);
+	world_start(&f.w);
+	pass(SEC / 2);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_SUSPENDED);
+	assert_string_equal(consumer_suspension(f.w.consumer)->cause, "NOPERM");
 	mem_set_error(f.store[0], NULL);
-	for (int i = 0; i < KEYS && f.n == 0; i++)
-		fetch(1);
-	assert_int_equal(f.n, 1);
-	assert_int_equal(f.status, FETCH_OK);
+	pass(MINUTE);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_NONE);
+	assert_int_equal(acked(0), 1);
 }
 
-static size_t
-first_shard(void)
+/* Results that Redis refuses keep their slots, whichever keys they belong to. */
+SHARDS_TEST(refused_results_of_several_keys_are_one_state)
 {
-	for (size_t i = 0; i < KEYS; i++) {
-		if (strcmp(config_key_at(f.cfg, i), "{q.0}") == 0)
-			return i;
-	}
-	fail();
-	return 0;
+	push_to_each(10);
+	world_start(&f.w);
+	mem_set_refuses(f.store[0], true);
+	mem_set_refuses(f.store[1], true);
+	pass(SEC);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_REFUSED);
+	assert_in_range(f.w.fake.started - all_acked(), 4, 8);
+	mem_set_refuses(f.store[0], false);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_REFUSED);
+	mem_set_refuses(f.store[1], false);
+	assert_int_equal(consumer_block(f.w.consumer), BLOCK_NONE);
+	pass(SEC);
+	assert_int_equal(all_acked(), 10 * KEYS);
 }
 
-FIXTURE_TEST(counters_are_sent_once)
+SHARDS_TEST(a_drain_ends_when_every_key_has_its_results)
 {
-	size_t first = first_shard(), other = first == 0 ? 1 : 0;
+	size_t left = 0;
 
-	push(first, 3);
-	push(other, 3);
-	want(true);
-	while (f.n < 5)
-		fetch(5 - f.n);
-	f.stats.n[STAT_DELIVERED] = 6;
-	CALL(queue_tick(f.queue));
-	CALL(queue_tick(f.queue));
-	for (size_t i = 0; i < KEYS; i++)
-		assert_int_equal(f.stats_of[i]->n[STAT_DELIVERED], i == first ? 6 : 0);
-	while (f.n < 6)
-		fetch(1);
-	/* The queue does not close while a shard has messages to settle. */
-	CALL(queue_close(f.queue));
-	turn();
-	assert_int_equal(f.closes, 0);
-	ack_all();
-	assert_int_equal(f.closes, 1);
-	assert_int_equal(f.stats_of[first]->n[STAT_ACKED], 3);
-	assert_int_equal(f.stats_of[other]->n[STAT_ACKED], 3);
-}
-
-FIXTURE_TEST(refused_results_of_several_shards_are_one_report)
-{
-	const struct queue_events *e = f.part[0]->events;
-	struct tick_report why = { .refused = "OOM", .warning = NULL };
-	struct tick_report over = { .refused = "", .warning = "accepts" };
-	unsigned most = config_most(f.cfg);
-
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 10);
-	want(true);
-	fetch(most - 2);
-	e->ticked(&why, f.part[0]->arg);
-	e->ticked(&why, f.part[1]->arg);
-	assert_int_equal(f.refusals, 1);
-	/* Results that could not be sent keep their slots. */
-	assert_int_equal(fetch(5), 2);
-	f.readies = 0;
-	turn();
-	assert_int_equal(f.readies, 0);
-	e->ticked(&over, f.part[0]->arg);
-	assert_int_equal(f.acceptances, 0);
-	e->ticked(&over, f.part[1]->arg);
-	assert_int_equal(f.acceptances, 1);
-	assert_int_equal(f.warnings, 1);
-	turn();
-	assert_int_equal(f.readies, 1);
-	assert_int_equal(fetch(5), 5);
-}
-
-FIXTURE_TEST(the_same_warning_of_many_shards_is_said_once)
-{
-	const struct queue_events *e = f.part[0]->events;
-	struct tick_report t = { .warning = "tick: NOPERM" };
-
-	for (size_t i = 0; i < KEYS; i++)
-		e->ticked(&t, f.part[i]->arg);
-	assert_int_equal(f.warnings, 1);
-	t.warning = "renew: NOPERM";
-	e->ticked(&t, f.part[0]->arg);
-	assert_int_equal(f.warnings, 2);
-}
-
-FIXTURE_TEST(it_is_empty_when_all_shards_are)
-{
-	struct tick_report nothing = { .warning = NULL };
-	const struct queue_events *e = f.part[0]->events;
-
-	push(2, 1);
-	assert_false(queue_is_empty(f.queue));
-	e->ticked(&nothing, f.part[0]->arg);
-	assert_int_equal(f.empties, 0);
-	want(true);
-	fetch(1);
-	assert_false(queue_is_empty(f.queue));
-	ack_all();
-	assert_true(queue_is_empty(f.queue));
-	e->ticked(&nothing, f.part[0]->arg);
-	assert_int_equal(f.empties, 1);
-}
-
-FIXTURE_TEST(redis_away_is_no_error)
-{
-	for (size_t i = 0; i < KEYS; i++) {
-		push(i, 1);
-		mem_set_up(f.store[i], i == 2);
-	}
-	want(true);
-	while (f.n == 0)
-		fetch(1);
-	assert_int_equal(f.status, FETCH_OK);
+	push_to_each(1);
+	f.takes = SEC;
+	world_start(&f.w);
+	pass(SEC / 2);
 	for (size_t i = 0; i < KEYS; i++)
 		mem_set_up(f.store[i], false);
-	turn();
-	fetch(3);
-	assert_true(f.status == FETCH_DOWN || f.status == FETCH_OK);
+	consumer_drain(f.w.consumer);
+	pass(SEC);
 	for (size_t i = 0; i < KEYS; i++)
+		left += mem_count(f.store[i], MEM_LEASED);
+	assert_int_equal(left, 4);
+	for (size_t i = 0; i < KEYS; i++) {
+		assert_int_equal(f.w.closed, left == 0);
+		left -= mem_count(f.store[i], MEM_LEASED);
 		mem_set_up(f.store[i], true);
-	turn();
-	while (f.n < KEYS)
-		fetch(3);
-}
-
-/* -- results of quick handlers ------------------------------------------------------------- */
-
-/* Fetches eight messages, and acks them one after the other, `each` apart. */
-static void
-run_eight(usec_t each)
-{
-	assert_int_equal(fetch(8), 8);
-	while (f.n > 0) {
-		ack(f.msgs[--f.n]);
-		loop_run_for(f.loop, each);
+		pass(SEC);
 	}
-}
-
-static void
-ack_one_and_want(void)
-{
-	f.readies = 0;
-	ack(f.msgs[--f.n]);
-	want(true);
-}
-
-FIXTURE_TEST(a_pop_fills_the_slots_of_several_quick_handlers)
-{
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 100);
-	want(true);
-	for (int i = 0; i < 10; i++)
-		run_eight(10);
-	fetch(8);
-	want(false);
-	ack_one_and_want();
-	assert_int_equal(f.readies, 0);
-	ack_one_and_want();
-	assert_int_equal(f.readies, 0);
-	ack_one_and_want();	/* five are in hand */
-	assert_int_equal(f.readies, 1);
-	fetch(3);
-	want(false);
-	ack_one_and_want();	/* no other result follows */
-	loop_run_for(f.loop, 900);
-	assert_int_equal(f.readies, 0);
-	loop_run_for(f.loop, 200);
-	assert_int_equal(f.readies, 1);
-}
-
-FIXTURE_TEST(a_pop_waits_for_no_slow_handlers)
-{
-	for (size_t i = 0; i < KEYS; i++)
-		push(i, 100);
-	want(true);
-	for (int i = 0; i < 10; i++)
-		run_eight(MSEC);
-	fetch(8);
-	want(false);
-	ack_one_and_want();
-	assert_int_equal(f.readies, 1);
-}
-
-/* No result has come for 2 ms: a new message is reported at once. */
-FIXTURE_TEST(a_new_message_waits_for_no_results)
-{
-	push(0, 88);
-	want(true);
-	for (int i = 0; i < 10; i++)
-		run_eight(10);
-	fetch(8);
-	ack(f.msgs[--f.n]);
-	loop_run_for(f.loop, 2 * MSEC);
-	f.readies = 0;
-	push(1, 1);
-	turn();
-	assert_int_equal(f.readies, 1);
+	assert_true(f.w.closed);
+	assert_int_equal(all_acked(), 4);
 }
