@@ -43,6 +43,8 @@ struct stats {
 	uint64_t		n[STAT_MAX];	/* since this process started */
 	uint64_t		sent[STAT_MAX];	/* <= n: already added to QSTATS */
 	struct histogram	duration;	/* of handlers */
+	/* About the longest of the last hundred of them that rqd has not ended; 0: none. */
+	usec_t			usual;
 };
 
 extern const double stats_bounds[STATS_BUCKETS];

@@ -931,6 +931,8 @@ tally_run(struct stats *s, const struct result *r)
 {
 	if (r->duration > 0)
 		stats_observe(&s->duration, r->duration);
+	if (r->stop == STOP_NONE)
+		s->usual = r->duration > s->usual ? r->duration : s->usual - s->usual / 100;
 	if (r->output_cut)
 		s->n[STAT_OUTPUT_CUT]++;
 	if (r->leftovers)

@@ -17,6 +17,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "status/advice.h"
 
 #define COUNT_MAX	INT64_C(1000000000000)	/* of a threshold */
 
@@ -368,7 +369,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	const char *name = p->targets[i].name;
 	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: the kind has none */
 	bool work = d->waiting > 0 || d->due > 0;
-	char age[UNITS_TEXT_MAX];
+	char age[UNITS_TEXT_MAX], *slow;
+	struct buf words = BUF_INIT;
 
 	if (d->problem != NULL)
 		find(f, LEVEL_ERROR, name, "%s", d->problem);
@@ -387,7 +389,16 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	if (strcmp(s->state, "unsubscribed") == 0)
 		find(f, LEVEL_ERROR, name,
 		    "a daemon has lost a subscription; its log says why");
-	if (state_is_late(&facts))
+	if (state_is_slow(&facts)) {
+		slow = advice_slow(&facts);
+		advice_word(&words, name);
+		buf_addc(&words, ' ');
+		advice_word(&words, s->oldest_tag[0] != '\0' ? s->oldest_tag : "ID");
+		find(f, LEVEL_WARNING, name, "all handlers are busy, and %s; if it hangs: rqctl "
+		    "cancel --retry %s", slow, buf_str(&words));
+		buf_done(&words);
+		free(slow);
+	} else if (state_is_late(&facts))
 		find(f, LEVEL_WARNING, name, "late: all handlers are busy, and a message has "
 		    "waited %s", units_age(state_latency(&facts), age));
 	if (d->paused || d->partly)

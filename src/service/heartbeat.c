@@ -25,6 +25,7 @@
 #define IN_HAND_ALL	2048	/* ... and of all queues, about */
 #define QUEUES_EVERY	(10 * MINUTE)	/* the index of queues is written */
 #define QUEUES_KEEP	10000	/* queues in it, the latest */
+#define USUAL_RUNS	20	/* show how long a run usually takes */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 /* NAME.RANDOM, of characters that keys and tokens can hold. */
@@ -93,6 +94,7 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
 	const struct suspension *why = consumer_suspension(c);
+	const struct stats *stats = consumer_stats(c);
 	struct in_flight in_flight = { json_array(), most };
 	int64_t taken;
 	double waited = consumer_waited(c, &taken);
@@ -117,6 +119,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		    kind_has(cfg->kind, TRAIT_KEY_EVENTS) ? "unsubscribed" : "no Redis");
 	if (waited >= 0)	/* by `taken` readers see whether the same message still waits */
 		json_set(q, "latency:f taken:i", (double)(int64_t)(waited * 1e3) / 1e3, taken);
+	if (stats->duration.count >= USUAL_RUNS)
+		json_set(q, "usual:f", clock_seconds(stats->usual));
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }

@@ -2,6 +2,7 @@
 #include "status/advice.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -72,6 +73,17 @@ busy_hint(const struct facts *f, const struct advice *a, struct buf *b)
 }
 
 char *
+advice_slow(const struct facts *f)
+{
+	const struct service *s = f->service;
+	char oldest[UNITS_TEXT_MAX], usual[UNITS_TEXT_MAX];
+
+	return xasprintf("%lld run%s far longer than usual: %s, usually %s at most",
+	    (long long)s->slow, s->slow == 1 ? " takes" : "s take", units_age(s->oldest, oldest),
+	    units_age(s->usual, usual));
+}
+
+char *
 advice_hint(const struct facts *f, const struct advice *a)
 {
 	const struct depth *d = f->depth;
@@ -80,6 +92,7 @@ advice_hint(const struct facts *f, const struct advice *a)
 	char least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
 	bool busy = d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency;
 	struct buf b = BUF_INIT;
+	char *slow;
 
 	if (d->problem != NULL)
 		buf_puts(&b, "Redis refuses a command. Often a key has the wrong type.");
@@ -119,6 +132,11 @@ advice_hint(const struct facts *f, const struct advice *a)
 		    s->leases_differ ? "" : ": they have other shards");
 		add_place(&b, a);
 		buf_puts(&b, ", and reload.");
+	} else if (state_is_slow(f)) {
+		slow = advice_slow(f);
+		buf_printf(&b, "All handlers are busy, and %s. If they hang, cancel them: their "
+		    "messages are tried again.", slow);
+		free(slow);
 	} else if (state_is_late(f) || (busy && d->dead <= 0))
 		busy_hint(f, a, &b);
 	else if (d->dead > 0)
@@ -217,6 +235,8 @@ advice_commands(const struct facts *f, const struct advice *a, struct buf *b)
 	}
 	if (suspended)
 		command(a, b, "probe", "");
+	if (state_is_slow(f) && s->oldest_tag[0] != '\0')
+		command(a, b, "cancel --retry", s->oldest_tag);
 	if (d->in_flight > 0)
 		command(a, b, "running", "");
 	if (d->waiting > 0 && kind_waits(f->kind))

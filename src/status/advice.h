@@ -24,6 +24,9 @@ char		*advice_memory(uint64_t used, uint64_t max);
 #define ADVICE_RELOAD	"daemon %s: reload failed: %s: the old configuration is in use"
 #define ADVICE_LOG	"daemon %s cannot write its log: %s"
 
+/* "2 runs take far longer than usual: 20m, usually 4s at most"; the caller frees it. */
+char		*advice_slow(const struct facts *);
+
 /*
  * A sentence or two: the meaning of the state, the option to change, its value and its place.
  * NULL: nothing is unusual.

@@ -8,6 +8,7 @@
  */
 #include "status/fleet.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 #define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
 #define COUNT_MAX	1e12	/* sums over a fleet stay exact below it */
 #define TEXT_MAX	1024	/* bytes of one string in a heartbeat */
+#define SLOW_MIN	60.0	/* seconds: a shorter run is not slow */
+#define SLOW_TIMES	10.0	/* as long as usual */
 #define DEPTH_MAX	5	/* heartbeat, queues, queue, in_hand, delivery */
 #define WEIGHT_NEST	192	/* memory that jansson takes for an empty object, or array */
 #define WEIGHT_MEMBER	96	/* and for a member with its value */
@@ -44,7 +47,7 @@ static const struct member queue_members[] = {
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
-	{ "config", TYPE_TEXT },
+	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER },
 };
 
 static const struct member delivery_members[] = {
@@ -267,21 +270,25 @@ fleet_is_delivery(const json_t *entry)
 	return json_object_get(entry, "id") != NULL || json_object_get(entry, "id_base64") != NULL;
 }
 
-/* The age of the oldest delivery that a daemon lists. */
-static double
-oldest(const json_t *queue)
+/* Finds the oldest delivery that a daemon lists, and counts those of the age `slow`. */
+static void
+add_runs(const json_t *queue, double slow, struct service *s)
 {
 	const json_t *list = json_object_get(queue, "in_hand"), *e;
-	double max = -1, age;
+	double age;
 	size_t i;
 
 	json_array_foreach(list, i, e)
 	{
+		if (!fleet_is_delivery(e))
+			continue;
 		age = fleet_number(e, "age", -1);
-		if (age > max && fleet_is_delivery(e))
-			max = age;
+		s->slow += age >= slow;
+		if (age > s->oldest) {
+			s->oldest = age;
+			s->oldest_tag = fleet_text(e, "tag");
+		}
 	}
-	return max;
 }
 
 /* The rank of a state: those that an operator must know come before unusual ones. */
@@ -322,14 +329,20 @@ fleet_difference(const struct service *s)
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
-	double lease = -1, theirs, age, latency;
+	double lease = -1, theirs, latency, usual, slow;
 	int64_t shards = -1, their_shards, most;
 	const char *state, *config, *version;
 	const struct daemon *d;
 	const json_t *q;
 
-	*s = (struct service){ .oldest = -1, .latency = -1, .state = "", .reason = "",
-	    .cause = "", .config = "", .version = "" };
+	*s = (struct service){ .oldest = -1, .oldest_tag = "", .latency = -1, .state = "",
+	    .reason = "", .cause = "", .config = "", .version = "" };
+	for (size_t k = 0; k < f->n; k++) {
+		usual = fleet_number(fleet_queue(&f->daemons[k], key), "usual", 0);
+		s->usual = usual > s->usual ? usual : s->usual;
+	}
+	slow = s->usual <= 0 ? INFINITY : s->usual < SLOW_MIN / SLOW_TIMES ? SLOW_MIN :
+	    SLOW_TIMES * s->usual;
 	for (size_t k = 0; k < f->n; k++) {
 		d = &f->daemons[k];
 		if ((q = fleet_queue(d, key)) == NULL)
@@ -338,8 +351,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->daemons++;
 		s->running += fleet_count(q, "running");
 		s->concurrency += most;
-		if ((age = oldest(q)) > s->oldest)
-			s->oldest = age;
+		add_runs(q, slow, s);
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
 			s->limited = true;
 

@@ -89,6 +89,9 @@ struct service {
 	int64_t		 running;
 	int64_t		 concurrency;
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
+	const char	*oldest_tag;	/* its message's; "": not known; borrowed */
+	double		 usual;		/* seconds that a run takes at most; 0: not known */
+	int64_t		 slow;		/* runs that take far longer: perhaps they hang */
 	double		 latency;	/* of a list, the longest of any heartbeat; -1: unknown */
 	double		 latency_at;	/* Redis seconds of that heartbeat */
 	int64_t		 latency_taken;	/* so many had been taken; -1: not said */

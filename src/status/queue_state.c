@@ -83,6 +83,8 @@ state_text(const struct facts *f, struct buf *b)
 		return say(b, MOOD_WARN, "daemons disagree about the lease");
 	if (s->shards_differ)
 		return say(b, MOOD_WARN, "daemons disagree about the shards");
+	if (state_is_slow(f))
+		return say(b, MOOD_WARN, "slow runs: %lld", (long long)s->slow);
 	if (state_is_late(f))
 		return say(b, MOOD_WARN, "late: all handlers are busy");
 	/* Heartbeats are some seconds old, so a limit counts only while messages wait. */
@@ -120,13 +122,27 @@ state_latency(const struct facts *f)
 	return state_latency_with(f->kind, f->depth, list);
 }
 
-bool
-state_is_late(const struct facts *f)
+static bool
+is_busy(const struct facts *f)
 {
 	int64_t most = f->service->concurrency;
 
-	return f->depth->waiting > 0 && most > 0 && state_running(f) >= most &&
-	    state_latency(f) >= STATE_LATE;
+	return f->depth->waiting > 0 && most > 0 && state_running(f) >= most;
+}
+
+bool
+state_is_late(const struct facts *f)
+{
+	return is_busy(f) && state_latency(f) >= STATE_LATE;
+}
+
+bool
+state_is_slow(const struct facts *f)
+{
+	const struct service *s = f->service;
+
+	return kind_has(f->kind, TRAIT_LEASES) && is_busy(f) && s->slow > 0 &&
+	    (2 * s->slow >= s->concurrency || state_is_late(f));
 }
 
 int

@@ -43,6 +43,11 @@ bool		 state_is_empty(const struct depth *);
  */
 #define STATE_LATE	60.0	/* seconds */
 bool		 state_is_late(const struct facts *);
+/*
+ * Whether all handlers are busy because runs take far longer than usual: perhaps they hang.  More
+ * handlers would hang, too.
+ */
+bool		 state_is_slow(const struct facts *);
 
 /*
  * How urgent a queue of this mood is, from 0 (idle) to STATE_TROUBLE_MAX (bad).

@@ -66,8 +66,17 @@ wait_ok 15 '[ -z "$(r zscore rqd:daemons ghost.1)" ]' 'one that has not beaten f
 wait_for 15 '[ -z "$(r zscore rqd:daemons ghost.2)" ]'
 is "$(r zscore rqd:daemons ghost.2)" '' 'and so does one whose last beat is in the future'
 
+# How long runs usually take: without those that rqd has ended.
+is "$(value queues/q/usual)" '' 'nothing is usual yet'
+ctl cancel q long >/dev/null
+log_wait 30 event=cancelled
+took=$(log_lines event=cancelled | log_field duration | sed 's/s$//')
 touch "$T/release"
-log_wait 10 event=acked
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do r lpush q "$i"; done >/dev/null
+wait_ok 30 '[ -n "$(value queues/q/usual)" ]' 'after twenty runs'
+like "$(value queues/q/usual) of $took" "$(python3 -c 'import sys; print("of" if 0 < float(sys.argv[1]) < float(sys.argv[2]) / 2 else "too long")' "$(value queues/q/usual)" "$took")" \
+    'the longest of them, without the one that was cancelled'
+log_wait 10 event=acked 20
 rqd_stop
 is "$(r --raw keys 'rqd:*')" rqd:daemons:queues 'at its end it takes its heartbeat along; the queues that it served stay known'
 r del broken brokenRETRY brokenCONTEXT brokenDELIVERY >/dev/null

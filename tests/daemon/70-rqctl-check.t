@@ -48,6 +48,29 @@ dead() { # QUEUE NUMBER
 	    1 "$1DEAD" "$2" >/dev/null
 }
 
+# -- runs that hang ------------------------------------------------------------------
+
+# A queue with two messages in flight and one that waits; the ages of the runs, what is usual.
+busy() { # AGE AGE USUAL [CONCURRENCY]
+	daemon '"h s":{"kind":"ack","state":"running","running":2,"concurrency":'"${4:-2}"',"usual":'"$3"',"in_hand":[{"id":"a","tag":"a#1 2","age":'"$1"'},{"id":"b","tag":"b","age":'"$2"'}]}'
+}
+r lpush 'h s' 1 >/dev/null
+r zadd 'h sBACKUP' "$(date +%s)" 'a#1 2' "$(date +%s)" b >/dev/null
+r hset 'h sDELIVERY' 'a#1 2' '0 0 h.9.1.1 1 1' b '0 0 h.9.1.2 1 1' >/dev/null
+state() { ctl status --json 'h s' | python3 -c 'import json, sys; print(json.load(sys.stdin)["queues"][0]["state"])'; }
+busy 1200 1200 2.5
+is "$(ctl check)" "warning: h s: all handlers are busy, and 2 runs take far longer than usual: 20m, usually 2.5s at most; if it hangs: rqctl cancel --retry 'h s' 'a#1 2'" \
+    'runs that are far above the usual: how to end the oldest'
+is "$(state)" 'slow runs: 2' 'and the state says so'
+busy 90 1 2.5
+is "$(ctl check)" "warning: h s: all handlers are busy, and 1 run takes far longer than usual: 1m30s, usually 2.5s at most; if it hangs: rqctl cancel --retry 'h s' 'a#1 2'" 'one of two'
+for i in '1200 1200 300' '50 50 0.1' '1200 1200 0' '1200 1200 null' '1200 1200 2.5 3'; do
+	# shellcheck disable=SC2086
+	busy $i
+	is "$(state) $(ctl check)" 'ok ' "nothing is wrong: $i"
+done
+r del 'h s' 'h sBACKUP' 'h sDELIVERY' >/dev/null
+
 # -- thresholds --------------------------------------------------------------------
 
 daemon '"q":{"state":"running"}'
