@@ -74,11 +74,16 @@ ctl push k y --at "$(date -d '2 minutes' +%H:%M)" >/dev/null
 ctl push k y --at "$(date -d '-2 minutes' +%-H:%M)" >/dev/null
 is "$(r zrange kRETRY 0 -1 withscores | awk -v now="$(date +%s)" 'NR % 2 == 0 { print int(($1 - now + 180) / 3600) }' | tr '\n' ' ')" \
     '0 24 ' 'at: a time of day, today or tomorrow' || note "$(r zrange kRETRY 0 -1 withscores)"
-# A zone where daylight saving time ends in half an hour: the hour around now comes twice.
+# A zone where daylight saving time ends in half an hour: the hour around now comes twice.  Its
+# rule begins and ends in one year, so it cannot be written in the last 90 minutes of a year.
 ends=$(($(date +%s) + 1800 + 3600))
 zone="AAA0BBB-1,0/0,$(($(date -u -d "@$ends" +%j | sed 's/^0*//') - 1))/$(date -u -d "@$ends" +%H:%M:%S)"
-TZ=$zone ctl push again z --at "$(TZ=$zone date -d '2 minutes' +%H:%M)" >/dev/null
-is "$(r zcount againRETRY "$(date +%s)" $(($(date +%s) + 180)))" 1 'at: the first of two hours with this name'
+if [ "$(date -u -d "@$ends" +%Y)" = "$(date -u +%Y)" ]; then
+	TZ=$zone ctl push again z --at "$(TZ=$zone date -d '2 minutes' +%H:%M)" >/dev/null
+	is "$(r zcount againRETRY "$(date +%s)" $(($(date +%s) + 180)))" 1 'at: the first of two hours with this name'
+else
+	skip 'at: the first of two hours with this name: not at the end of a year'
+fi
 fails 64 'is not a time' push q x --at 24:00
 is "$(ctl push q y --at 2001-01-01T00:00:00+01:00 | cut -c 1)" '~' 'at: in the past'
 is "$(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY) $(r exists q)" '4 4 4 0' 'four in QRETRY, equal ones apart'
