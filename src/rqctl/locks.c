@@ -254,8 +254,8 @@ unlock_run(struct ctl *c)
 		ctl_error(c, EX_TEMPFAIL, "lock %s is held by %s; --force breaks it", name, holder);
 	else if (dry || ctl_confirm(c, "break lock %s, held by %s", name, holder)) {
 		/* Only if its value is still the one that was shown. */
-		broken = dry ? NULL : ask_script(c, "lock", 1, "%s%s %.*s 0", KEYS_LOCK_PREFIX,
-		    name, (int)len, text);
+		broken = dry ? NULL : ask_script(c, "lock", 1, "%s%s %.*s break",
+		    KEYS_LOCK_PREFIX, name, (int)len, text);
 		n = dry ? 1 : broken != NULL ? reply_int_at(broken, 0) : -1;
 		reply_free(broken);
 		if (n == 0)

@@ -757,8 +757,8 @@ find_destination(struct ctl *c, struct target *to)
 	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE])))
 		return 0;
 	return ctl_error(c, EX_USAGE, "the keys of %s and %s are in different slots of the "
-	    "cluster: copy the letters by rqctl dead export %s | rqctl dead import %s, then drop "
-	    "them here and retry them there", from, name, from, name);
+	    "cluster: copy the dead letters by rqctl dead export %s | rqctl dead import %s, then "
+	    "drop them here and retry them there", from, name, from, name);
 }
 
 /* Reports what was changed, also after an error or an interruption. */

@@ -12,7 +12,7 @@ export RQD_SERVER
 
 r eval 'for i = 1, 120 do
 	redis.call("LPUSH", "q", i)
-	redis.call("XADD", "qDEAD", "*", "id", i, "message", i, "reason", i <= 60 and "exit" or "signal")
+	redis.call("XADD", "qDEAD", "*", "id", i, "message", i, "reason", i <= 60 and "status" or "crashed")
 	redis.call("ZADD", "qRETRY", 4e9 + i, "r" .. i)
 	redis.call("HSET", "qDELIVERY", "r" .. i, "1 0 - 1 9")
 	redis.call("HSET", "qCONTEXT", "r" .. i, i)
@@ -34,9 +34,9 @@ whole() { # VERB...
 64' "$*: not both"
 }
 cut_as '50 of 120 dead letters; --all for all' dead list q
-cut_as 'the first 50 dead letters; --all for all' dead list q --reason exit
+cut_as 'the first 50 dead letters; --all for all' dead list q --reason status
 whole dead list q
-is "$(ctl dead list q --all --reason exit 2>&1 | sed 1d | wc -l)" 60 'dead list --all with a filter'
+is "$(ctl dead list q --all --reason status 2>&1 | sed 1d | wc -l)" 60 'dead list --all with a filter'
 cut_as '10 of 120 messages; --all for all' peek q
 whole peek q
 cut_as '50 of 120 messages; --all for all' retry list q
@@ -55,7 +55,7 @@ is "$(ctl dead retry q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask witho
 is "$(ctl bury q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to bury 120 messages of q
 64' 'bury --all'
 is "$(r xlen qDEAD) $(r zcard qRETRY)" '120 120' 'nothing was done'
-is "$(ctl dead retry q --reason exit)" 'retried 60 dead letters of q' 'dead retry with a filter does not ask'
+is "$(ctl dead retry q --reason status)" 'retried 60 dead letters of q' 'dead retry with a filter does not ask'
 is "$(ctl bury -y q --all)" 'buried 180 messages of q' 'bury -y'
 is "$(ctl dead retry -y q --all)" 'retried 240 dead letters of q' 'dead retry -y'
 
@@ -63,7 +63,7 @@ is "$(ctl dead retry -y q --all)" 'retried 240 dead letters of q' 'dead retry -y
 
 like "$(ctl retry q 7 2>&1)" 'retry needs one of: list, now; for dead letters: rqctl dead retry' 'retry Q ID'
 r flushall >/dev/null
-r xadd qDEAD '*' id 7 message x reason exit >/dev/null
+r xadd qDEAD '*' id 7 message x reason status >/dev/null
 is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl dead retry q 7
 1' 'retry now of a dead letter'
 is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no message 8

@@ -3,7 +3,7 @@
 -- KEYS    Lock:NAME
 -- ARGV    token      of the holder: random, one word; to break a lock, the beginning of its
 --                    value: 512 bytes at most
---         ttl        ms; "0": the lock is given back
+--         ttl        ms; "0": the lock is given back; "break": whoever has this value loses it
 --         who        HOST PID, for people: takes the lock if nobody has it; none: does not
 -- Returns {ours, holder, left}
 --         ours: 1 and no more elements; or 0, then the value, cut, and its ttl in ms; "" and
@@ -21,8 +21,9 @@ if left == -2 and who then
   call('SET', K, string.format('%s %s %d.%06d', token, who, t[1], t[2]), 'PX', ttl)
   return {1}
 end
-if left ~= -2 and (holder == token or string.match(holder, '^%S+') == token) then
-  if ttl == '0' then call('DEL', K) else call('PEXPIRE', K, ttl) end
+local has = ttl == 'break' and holder or string.match(holder, '^%S+')
+if left ~= -2 and has == token then
+  if ttl == '0' or ttl == 'break' then call('DEL', K) else call('PEXPIRE', K, ttl) end
   return {1}
 end
 if left == -1 and who then call('PEXPIRE', K, ttl) end
