@@ -1,8 +1,9 @@
 /*
- * Kinds "ack" and "unique": random histories of two daemons, compared with a model of what
- * doc/guarantees.md promises.  The first daemon has a bad network, and hangs at times.  Redis
- * refuses commands at times, and forgets.  The seed of the first history is RQD_SEED, or 1.
- * A history that fails is printed, each line with its seed.
+ * Kinds "ack", "unique" and "stream": random histories of two daemons, compared with a model of
+ * what doc/guarantees.md promises.  The first daemon has a bad network, and hangs at times.
+ * Redis refuses commands at times, and forgets.  Of a stream, another consumer of the group
+ * takes, claims and abandons entries, and entries are deleted.  The seed of the first history
+ * is RQD_SEED, or 1.  A history that fails is printed, each line with its seed.
  */
 #include "box.h"
 
@@ -28,11 +29,15 @@ static struct record {
 	bool		 torn;		/* a lease ended: two results may count as done */
 	bool		 forgot;	/* Redis has forgotten something of it */
 	bool		 may_be_lost;
+	bool		 may_be_done;	/* a result was given that ends it */
+	bool		 done;		/* and the queue said that it has acted */
+	usec_t		 foreign;	/* another consumer of the stream took it then; or 0 */
 } records[MESSAGES];
 
 static struct box a, b;
 static unsigned pushed, copied;		/* messages by now, and when the copy was made */
-static bool running, forgets, unique;
+static bool running, forgets;
+static enum kind kind;
 static usec_t began, lease;
 static FILE *proxy;			/* the network of the first daemon */
 static char history[LINES][100];
@@ -49,6 +54,64 @@ note(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line + n, 100 - (size_t)n, fmt, ap);
 	va_end(ap);
+}
+
+/* The id of a message: of a stream that of its entry. */
+static const char *
+name_of(unsigned i)
+{
+	static char name[24];
+
+	snprintf(name, sizeof(name), kind == KIND_STREAM ? "%u-1" : "%u",
+	    kind == KIND_STREAM ? i + 1 : i);
+	return name;
+}
+
+static struct record *
+record_of(const struct message *m)
+{
+	unsigned i = (unsigned)atoi(m->id) - (kind == KIND_STREAM);
+
+	assert_true(i < pushed && strcmp(m->id, name_of(i)) == 0);
+	return &records[i];
+}
+
+/* Whether messages wait that no pop has taken. */
+static bool
+any_waits(void)
+{
+	static const char unread[] = "local last = '0-0' "
+	    "if redis.call('EXISTS', 'orders') == 0 then return 0 end "
+	    "for _, g in ipairs(redis.call('XINFO', 'GROUPS', 'orders')) do last = g[8] end "
+	    "return #redis.call('XRANGE', 'orders', '(' .. last, '+', 'COUNT', 1)";
+
+	if (kind == KIND_STREAM)
+		return server_int(&server, "EVAL %s 0", unread) > 0;
+	return server_int(&server, "EXISTS orders") > 0;
+}
+
+/* An entry waits for the group, or is pending, until it is done; then it is neither. */
+static void
+look_at_pending(void)
+{
+	static const char state[] = "local last = '0-0' "
+	    "if redis.call('EXISTS', 'orders') == 0 then return 0 end "
+	    "for _, g in ipairs(redis.call('XINFO', 'GROUPS', 'orders')) do last = g[8] end "
+	    "if last ~= '0-0' and #redis.call('XPENDING', 'orders', 'rqd', ARGV[1], ARGV[1], 1) "
+	    "> 0 then return 2 end "
+	    "return tonumber(string.match(ARGV[1], '%d+')) > tonumber(string.match(last, '%d+')) "
+	    "and 1 or 0";
+	unsigned i = (unsigned)unit_below(pushed + 1);
+	const struct record *r = &records[i];
+	long long is;
+
+	if (kind != KIND_STREAM || i == pushed || r->forgot)
+		return;
+	is = server_int(&server, "EVAL %s 0 %s", state, name_of(i));
+	if (is == 0 && !r->may_be_done)
+		fail_msg("entry %s is not pending, and not done", name_of(i));
+	if (is == 2 && r->done && !r->torn)
+		fail_msg("entry %s is done, and still pending", name_of(i));
 }
 
 static int
@@ -77,18 +140,27 @@ hold_of(struct record *r, const struct message *m)
 	abort();
 }
 
+/* What the other consumer has had for longer than foreign_timeout may be ours. */
+static void
+abandon(struct record *r)
+{
+	if (r->foreign > 0 && clock_mono() - r->foreign >= lease - lease / 50)
+		r->may = r->torn = true;
+}
+
 static void
 delivered(struct box *d, const struct message *m)
 {
-	struct record *r = &records[atoi(m->id)];
+	struct record *r = record_of(m);
 	char body[32];
 	struct hold *h;
 
 	note("%s gets %s %s attempts %u crashes %u", d->instance, m->id, m->token, m->attempts,
 	    m->crashes);
-	snprintf(body, sizeof(body), unique ? "%s" : "{\"id\":%s}", m->id);
+	snprintf(body, sizeof(body), kind == KIND_UNIQUE ? "%s" : "{\"id\":%s}", m->id);
 	assert_true(m->len == strlen(body) && memcmp(m->payload, body, m->len) == 0);
 	assert_true(d->n <= (unsigned)d->cfg->concurrency);
+	abandon(r);
 	for (h = r->holds; h < r->holds + HOLDS; h++) {
 		if (h->m != NULL && is_over(h))
 			r->may = r->torn = true;
@@ -100,6 +172,8 @@ delivered(struct box *d, const struct message *m)
 		fail_msg("message %s was delivered again without a cause", m->id);
 	if (m->attempts > r->failures || (m->crashes > 0 && lease == HOUR))
 		fail_msg("message %s has wrong counts; it has failed %u times", m->id, r->failures);
+	if (m->attempts < r->failures && lease == HOUR && !r->forgot)
+		fail_msg("message %s has lost a failure of %u", m->id, r->failures);
 	r->may = false;
 	h = hold_of(r, NULL);
 	*h = (struct hold){ .m = d->msgs[d->n - 1], .number = ++r->deliveries };
@@ -108,7 +182,7 @@ delivered(struct box *d, const struct message *m)
 static void
 settled(struct box *d, const struct message *m, enum verdict_op op, enum settled how)
 {
-	struct record *r = &records[atoi(m->id)];
+	struct record *r = record_of(m);
 	struct hold *h = hold_of(r, m);
 	bool last = h->number == r->deliveries;
 
@@ -117,6 +191,7 @@ settled(struct box *d, const struct message *m, enum verdict_op op, enum settled
 	if (how == SETTLED_STALE && last && !is_over(h) && !r->forgot)
 		fail_msg("message %s: stale without a cause", m->id);
 	r->torn |= is_over(h);
+	r->done |= how == SETTLED_OK && (op == VERDICT_ACK || op == VERDICT_DEAD);
 	if (how == SETTLED_OK && op == VERDICT_ACK)
 		r->acked++;
 	else if (last && (how == SETTLED_STALE || op != VERDICT_DEAD))
@@ -128,13 +203,14 @@ static void
 settle(struct box *d, enum verdict_op op)
 {
 	unsigned i = (unsigned)unit_below(d->n);
-	struct record *r = &records[atoi(d->msgs[i]->id)];
+	struct record *r = record_of(d->msgs[i]);
 	struct hold *h = hold_of(r, d->msgs[i]);
 
 	note("%s settles %s %s: verdict %d", d->instance, h->m->id, h->m->token, (int)op);
 	h->given = true;
 	h->op = op;
 	r->failures += op == VERDICT_RETRY;
+	r->may_be_done |= op == VERDICT_ACK || op == VERDICT_DEAD;
 	box_settle(d, i, op, op == VERDICT_RETRY, (usec_t)unit_below(50) * MSEC);
 }
 
@@ -170,11 +246,17 @@ turn(bool hangs, usec_t time)
 static void
 push_some(void)
 {
+	const char *id;
+
 	for (uint64_t n = 1 + unit_below(4); n > 0 && pushed < MESSAGES; n--) {
-		note("push %u", pushed);
-		records[pushed] = (struct record){ .may = true };
-		server_int(&server, unique ? "ZADD orders 0 %u" : "LPUSH orders {\"id\":%u}",
-		    pushed++);
+		id = name_of(pushed);
+		note("push %s", id);
+		records[pushed++] = (struct record){ .may = true };
+		if (kind == KIND_STREAM)
+			server_int(&server, "XADD orders %s message {\"id\":%s}", id, id);
+		else
+			server_int(&server, kind == KIND_UNIQUE ? "ZADD orders 0 %s" :
+			    "LPUSH orders {\"id\":%s}", id);
 	}
 }
 
@@ -227,7 +309,7 @@ hang(bool expires)
 	for (int i = 0; i < 20 && !a.fetching; i++)
 		loop_turn(a.loop, 500);
 	loop_turn(a.loop, 0);
-	for (int i = 0; i < 100 && server_int(&server, "EXISTS orders") > 0; i++)
+	for (int i = 0; i < 100 && any_waits(); i++)
 		continue;
 	box_set_slots(&b, (unsigned)b.cfg->concurrency);
 	last(way[0][0] == '\0', expires ? 3 * lease / 2 : time);
@@ -238,7 +320,8 @@ static void
 refuse(void)
 {
 	static const char *const words[] = { "zrem", "hdel", "zadd", "hset", "hstrlen", "ltrim",
-		"zscore", "hmget", "time", "zcard", "hget", "evalsha", "zmscore", "lindex" };
+		"zscore", "hmget", "time", "zcard", "hget", "evalsha", "zmscore", "lindex",
+		"xack", "xreadgroup" };
 	const char *word = words[unit_below(ARRAY_LEN(words))];
 	bool full = unit_below(4) == 0;
 
@@ -293,9 +376,73 @@ copy_or_forget(void)
 	}
 }
 
+/* The other consumer of the group finishes what it has. */
+static void
+finish_foreign(void)
+{
+	for (struct record *r = records; r < records + pushed; r++) {
+		if (r->foreign == 0)
+			continue;
+		note("another consumer finishes %s", name_of((unsigned)(r - records)));
+		server_do(&server, "XACK orders rqd %s", name_of((unsigned)(r - records)));
+		abandon(r);
+		r->foreign = 0;
+		r->acked++;
+		r->done = true;
+	}
+}
+
+/*
+ * Another consumer of the group takes an entry, to finish it later or never, or claims one that
+ * may be in flight, which changes nothing.  Or an entry is deleted.
+ */
+static void
+meddle(void)
+{
+	unsigned i = (unsigned)unit_below(pushed + 1);
+	struct record *r = &records[i];
+	usec_t at = clock_mono();
+	const char *id;
+
+	if (i == pushed || server_int(&server, "EXISTS orders") == 0 ||
+	    server_int(&server, "EVAL %s 0",
+	    "return #redis.call('XINFO', 'GROUPS', 'orders')") == 0)
+		return;
+	switch (unit_below(4)) {
+	case 3:
+		finish_foreign();
+		break;
+	case 0:
+		id = server_do(&server, "EVAL %s 0", "local e = redis.call('XREADGROUP', 'GROUP', "
+		    "'rqd', 'x', 'COUNT', 1, 'STREAMS', 'orders', '>') "
+		    "return e and e[1][2][1][1] or ''");
+		if (*id == '\0')
+			return;
+		r = &records[i = (unsigned)atoi(id) - 1];
+		note("another consumer takes %s", name_of(i));
+		r->foreign = at;
+		r->may_be_done = true;
+		r->may = false;
+		break;
+	case 1:
+		note("another consumer claims %s", name_of(i));
+		if (!r->done && r->deliveries > 0)
+			server_do(&server, "XCLAIM orders rqd x 0 %s", name_of(i));
+		break;
+	case 2:
+		note("%s is deleted", name_of(i));
+		server_int(&server, "XDEL orders %s", name_of(i));
+		/* A copy in QCONTEXT stays. */
+		r->may_be_lost |= r->deliveries == 0;
+		r->may_be_done |= r->deliveries == 0;
+		break;
+	}
+}
+
 static void
 step(void)
 {
+	look_at_pending();
 	switch (unit_below(30)) {
 	case 0: case 1: lose(unit_below(3) == 0 ? "swallow up\n" : "swallow down\n"); break;
 	case 3: fputs("drop\n", proxy); break;
@@ -304,6 +451,7 @@ step(void)
 	case 9: busy(); break;
 	case 11: case 12: queue_tick(unit_below(2) == 0 ? b.queue : a.queue); break;
 	case 13: case 14: case 15: case 16: push_some(); break;
+	case 17: case 18: case 19: kind == KIND_STREAM ? meddle() : settle_any(&a); break;
 	default: settle_any(unit_below(3) == 0 ? &b : &a); break;
 	}
 	if (forgets && unit_below(30) == 0)
@@ -317,9 +465,15 @@ drain(void)
 	static const char letters_of[] = "local n = 0 for _, e in "
 	    "ipairs(redis.call('XRANGE', 'ordersDEAD', '-', '+')) do "
 	    "if e[2][2] == ARGV[1] then n = n + 1 end end return n";
+	static const char pending[] = "local n = 0 if redis.call('EXISTS', 'orders') == 0 then "
+	    "return 0 end for _, g in ipairs(redis.call('XINFO', 'GROUPS', 'orders')) do "
+	    "n = n + g[6] end return n";
 	usec_t end = clock_mono() + MINUTE;
 
-	while (left_over() || server_int(&server, "EXISTS orders") > 0 || a.n + b.n > 0) {
+	if (lease == HOUR || unit_below(2) == 0)
+		finish_foreign();
+	while (left_over() || any_waits() || a.n + b.n > 0 || (kind == KIND_STREAM &&
+	    server_int(&server, "EVAL %s 0", pending) > 0)) {
 		if (clock_mono() >= end)
 			fail_msg("%lld leases stay", server_int(&server, "ZCARD ordersBACKUP"));
 		while (a.n + b.n > 0)
@@ -332,10 +486,10 @@ drain(void)
 	queue_close(b.queue);
 	WAIT(&a, a.closes == 1);
 	WAIT(&b, b.closes == 1);
-	assert_int_equal(keys(), server_int(&server, "EXISTS ordersDEAD"));
+	assert_int_equal(keys(), server_int(&server, "EXISTS ordersDEAD orders"));
 	for (unsigned id = 0; id < pushed; id++) {
 		const struct record *r = &records[id];
-		long long letters = server_int(&server, "EVAL %s 0 %u", letters_of, id);
+		long long letters = server_int(&server, "EVAL %s 0 %s", letters_of, name_of(id));
 		if (r->acked + letters == 0 && !r->may_be_lost)
 			fail_msg("message %u is lost", id);
 		if (r->acked + letters > 1 && (letters > 1 || !r->torn) && !r->forgot)
@@ -346,6 +500,7 @@ drain(void)
 static void
 run(void)
 {
+	static const enum kind kinds[] = { KIND_STREAM, KIND_ACK, KIND_UNIQUE };
 	struct server network;		/* only its address */
 	const char *dir = getenv("BUILDDIR");
 	char command[512];
@@ -355,7 +510,7 @@ run(void)
 	server_do(&server, "FLUSHALL");
 	pushed = copied = nlines = 0;
 	lease = seed % 3 == 0 ? 600 * MSEC : HOUR;
-	unique = seed / 3 % 2 == 1;
+	kind = kinds[(seed + (seed - 1) / 3) % ARRAY_LEN(kinds)];
 	began = clock_mono();
 	running = true;
 	snprintf(network.uri, sizeof(network.uri), "unix:%s/bad", server.dir);
@@ -367,7 +522,7 @@ run(void)
 	box_init(&b, &server, "b");
 	for (struct box *d = &a; d != NULL; d = d == &a ? &b : NULL) {
 		d->cfg->lease = d->cfg->foreign_timeout = lease;
-		d->cfg->kind = unique ? KIND_UNIQUE : KIND_ACK;
+		d->cfg->kind = kind;
 		d->cfg->max_crashes = 1000;
 		d->cfg->concurrency = d == &a ? 6 : 2;
 		d->on_deliver = delivered;
