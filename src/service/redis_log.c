@@ -4,8 +4,7 @@
  * Every change is a record while there are few: RECORDS_MAX at once, and one more each
  * RECORD_EVERY.  Further changes are only counted, until nothing has changed for
  * SETTLED.  Then redis_up or redis_down has the state and the number of changes.
- * Meanwhile redis_warning reports them after a minute, then after two, four, and so on
- * up to an hour.
+ * Meanwhile redis_warning reports them each SUMMARY_EVERY.
  */
 #include "service/redis_log.h"
 
@@ -19,8 +18,7 @@
 #define RECORDS_MAX	30
 #define RECORD_EVERY	(15 * SEC)
 #define SETTLED		(15 * SEC)
-#define SUMMARY_MIN	MINUTE
-#define SUMMARY_MAX	HOUR
+#define SUMMARY_EVERY	(10 * MINUTE)
 
 static bool
 redis_log_may(struct redis_log *l)
@@ -56,7 +54,6 @@ redis_log_write(void *arg)
 		    LF_STR("hint", reply_hint(l->cause)),
 		    LF_STR("changes", l->unlogged > 0 ? changes : NULL));
 	l->unlogged = 0;
-	l->every = SUMMARY_MIN;
 	timer_stop(&l->settled);
 	timer_stop(&l->summary);
 }
@@ -71,8 +68,7 @@ redis_log_summary(void *arg)
 	    LF_STR("state", l->up ? "up" : "down"), LF_INT("changes", l->unlogged),
 	    LF_STR("error", l->cause));
 	l->unlogged = 0;
-	l->every = l->every < SUMMARY_MAX / 2 ? l->every * 2 : SUMMARY_MAX;
-	timer_set(&l->summary, l->every);
+	timer_set(&l->summary, SUMMARY_EVERY);
 }
 
 static void
@@ -89,7 +85,7 @@ redis_log_change(struct redis_log *l)
 	l->unlogged++;
 	timer_set(&l->settled, SETTLED);
 	if (!timer_is_set(&l->summary))
-		timer_set(&l->summary, l->every);
+		timer_set(&l->summary, SUMMARY_EVERY);
 }
 
 void
@@ -111,8 +107,7 @@ redis_log_down(struct redis_log *l, const char *cause)
 void
 redis_log_init(struct redis_log *l, struct loop *loop)
 {
-	*l = (struct redis_log){ .tokens = RECORDS_MAX, .filled_at = clock_mono(),
-		.every = SUMMARY_MIN };
+	*l = (struct redis_log){ .tokens = RECORDS_MAX, .filled_at = clock_mono() };
 	timer_init(&l->settled, loop, redis_log_write, l);
 	timer_init(&l->summary, loop, redis_log_summary, l);
 }

@@ -18,7 +18,6 @@ struct redis_log {
 	char		*cause;		/* why it was down last; NULL: not connected yet; owned */
 	struct timer	 settled;	/* set: unlogged changes, the last one recent */
 	struct timer	 summary;	/* set: unlogged changes */
-	usec_t		 every;		/* between two summaries */
 };
 
 void	redis_log_init(struct redis_log *, struct loop *);
