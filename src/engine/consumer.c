@@ -438,15 +438,6 @@ consumer_launch(void *arg)
 		consumer_touch(c);
 }
 
-static void
-consumer_launch_soon(void *arg)
-{
-	struct consumer *c = arg;
-
-	if (waiting(c) > 0 || (c->slots > 0 && !c->fetching))
-		loop_defer(c->env->loop, &c->launch, consumer_launch, c);
-}
-
 /* -- handlers and fetches ------------------------------------------------------ */
 
 static void
@@ -607,8 +598,8 @@ consumer_update(void *arg)
 	/* Gives waiting messages back if the queue must run nothing. */
 	if (c->state != CONSUMER_RUNNING || c->paused || c->suspension.state == SUSPENDED)
 		consumer_give_back_waiting(c);
-	else
-		consumer_launch_soon(c);
+	else if (waiting(c) > 0 || (c->slots > 0 && !c->fetching))
+		loop_defer(c->env->loop, &c->launch, consumer_launch, c);
 	room = consumer_room(c);
 	/* A batch that is not full has a slot. */
 	fill = c->state == CONSUMER_RUNNING && !c->fetching && c->slots > 0 &&
@@ -641,7 +632,7 @@ consumer_grant(unsigned n, void *arg)
 	if (c->next != NULL && consumer_wants(c) > 0)
 		consumer_fetch(c, consumer_wants(c));
 	else
-		consumer_launch_soon(c);
+		consumer_touch(c);
 }
 
 /* -- from a source ---------------------------------------------------------- */
@@ -1100,7 +1091,7 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	TAILQ_INIT(&c->handlers);
 	TAILQ_INIT(&c->together.list);
 	TAILQ_INIT(&c->alone.list);
-	timer_init(&c->wait, env->loop, consumer_launch_soon, c);
+	timer_init(&c->wait, env->loop, consumer_touch, c);
 	timer_init(&c->patience, env->loop, consumer_out_of_patience, c);
 	timer_init(&c->late, env->loop, consumer_is_late, c);
 	suspension_init(&c->suspension, env->loop);
