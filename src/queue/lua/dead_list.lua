@@ -12,8 +12,8 @@
 --         id ...     of message or letter; none: any
 -- Returns {total, last, looked, next, then for each letter: {letter, length of
 --         its message, field, value, ...}}
---         total: letters there; last: the newest; next: "" at the end, else
---         `from` of the next call.
+--         total: letters there; last: the newest, if ARGV asks for all from the oldest on,
+--         else ""; next: "" at the end, else `from` of the next call.
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
 local X = KEYS[1]
@@ -33,7 +33,8 @@ local function wanted(letter, f)
       or find(f.answer or '', text, 1, true))
 end
 
-local last = call('XREVRANGE', X, '+', '-', 'COUNT', 1)[1]
+-- This loads its message, of any size.
+local last = not newest and to == '+' and call('XREVRANGE', X, '+', '-', 'COUNT', 1)[1]
 local out = {call('XLEN', X), last and last[1] or '', 0, ''}
 local got, looked, bytes = 0, 0, 0
 while true do
