@@ -12,8 +12,8 @@
 bool	privilege_held(void);
 
 /*
- * Uses only these of the first 32 capabilities, and lets no program inherit any; the others stay permitted,
- * unless it is 0, which gives up all for good.  0, or -1 with errno.
+ * Uses only these of the first 32 capabilities, and lets no program inherit any; the others stay
+ * permitted, unless it is 0, which gives up all for good.  0, or -1 with errno.
  */
 int	privilege_limit(uint32_t effective) MUSTCHECK;
 

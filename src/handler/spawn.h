@@ -40,7 +40,7 @@ struct spawn_report {
  * a NUL: the directory, the command line, the variables.
  */
 struct spawn_row {
-	/* (uint64_t)-1: unchanged.  One above our own hard limit is that, if it may not be raised. */
+	/* (uint64_t)-1: unchanged.  One above our hard limit is that, if it may not be raised. */
 	uint64_t	limits[SPAWN_LIMITS];
 	uint32_t	size;		/* of all, a multiple of 8 */
 	uint32_t	queue;		/* its number */

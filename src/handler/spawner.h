@@ -79,7 +79,7 @@ struct spawner_loaded {
 	int		 error;		/* why there is nothing; or 0 */
 };
 
-/* loaded() is called once, from the loop, and closes the descriptor.  At most one load at a time. */
+/* loaded() is called once, from the loop; it closes the descriptor.  One load at a time. */
 void	spawner_load(struct spawner *, void (*loaded)(const struct spawner_loaded *, void *),
 	    void *arg);
 /* Waits.  0, and the caller closes the descriptor; or -1: the spawner has ended. */

@@ -158,7 +158,8 @@ FIXTURE_TEST(too_large_for_the_socket)
 	got_free(run(""));
 	spawner = printed_pid();
 	while (type != SOCK_SEQPACKET && ++orders.fd < 100)
-		(void)getsockopt(orders.fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof(type) });
+		(void)getsockopt(orders.fd, SOL_SOCKET, SO_TYPE, &type,
+		    &(socklen_t){ sizeof(type) });
 	assert_int_equal(setsockopt(orders.fd, SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int)), 0);
 	assert_int_equal(kill(spawner, SIGSTOP), 0);
 	/* It counts as full when a quarter of it is used. */
