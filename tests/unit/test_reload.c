@@ -165,10 +165,10 @@ TEST(test_many)
 /* The spawner has sent a configuration, but this process is out of descriptors. */
 TEST(test_no_descriptor)
 {
-	const struct spawner_loaded loaded = { .generation = 2, .config = -1 };
+	const struct spawner_loaded loaded = { .config = -1 };
 	struct config_report report = { 0 };
 
-	assert_null(launch_config_take(NULL, &loaded, &report));
+	assert_null(launch_config_take(NULL, NULL, &loaded, &report));
 	assert_int_equal(report.errors.n, 1);
 	assert_non_null(strstr(report.errors.v[0], ": Too many open files"));
 	config_report_done(&report);
