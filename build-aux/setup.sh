@@ -92,7 +92,7 @@ redis_note() {
 	[ -d /run/systemd/system ] || return 0
 	sudo=''
 	[ "$(id -u)" -eq 0 ] || sudo='sudo '
-	echo "Redis is installed, and not started: ${sudo}systemctl start redis-server"
+	echo "Redis is installed but not started (not needed here): ${sudo}systemctl start redis-server"
 }
 
 # Runs a command, and shows what it printed only if it fails.
