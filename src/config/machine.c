@@ -79,7 +79,7 @@ check_own_identity(struct draft *d, const struct draft_section *s, const struct 
 
 	if (!user_ok)
 		only_root(d, s, r, "user", "only root can run handlers as user", user,
-		    "leave user out, or start rqd as that user");
+		    "run rqd as root or that user, or leave user out");
 	if (!group_ok)
 		only_root(d, s, r, "group", "only root can run handlers as group", group,
 		    "leave group out");
