@@ -115,6 +115,8 @@ build() {	# FOLDER CONFIGURE-OPTION...
 		[ ! -e "$f" ] || [ -w "$f" ] ||
 		    die "$f belongs to $(stat -c %U "$f"): remove it, or run this as that user"
 	done
+	[ ! -e config.status ] ||
+	    die "this source directory is configured in place: run \"make distclean\" first"
 	if [ ! -x configure ] || [ -n "$(find configure.ac -newer configure)" ]; then
 		quietly autoreconf -fi
 	fi
