@@ -284,7 +284,7 @@ FIXTURE_TEST(test_lost_tick)
 	box.stats.n[STAT_TIMEOUTS] = 6;
 	box_turn(&box, 120 * MSEC);
 	queue_tick(box.queue);
-	WAIT(&box, memcmp(box.stats.n, box.stats.sent, sizeof(box.stats.n)) == 0);
+	WAIT(&box, atoi(server_do(&server, "HGET ordersSTATS timeouts")) > 5);
 	assert_string_equal(server_do(&server, "HGET ordersSTATS timeouts"), "6");
 }
 
