@@ -22,6 +22,7 @@
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
 # RQD_TEST_KEEP		keep $T
 # RQD_TEST_LONG		more rounds, more messages, where a test has a number of them
+# RQD_TEST_SLOW		the machine is slow: tests in C wait longer
 #
 # shellcheck shell=sh disable=SC2016,SC2086,SC2013
 
