@@ -22,7 +22,7 @@
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
 # RQD_TEST_KEEP		keep $T
 # RQD_TEST_LONG		more rounds, more messages, where a test has a number of them
-# RQD_TEST_SLOW		the machine is slow: tests in C wait longer
+# RQD_TEST_SLOW		the machine is slow: no tests of speed, and those in C wait longer
 #
 # shellcheck shell=sh disable=SC2016,SC2086,SC2013
 
@@ -125,6 +125,13 @@ skip_all() {
 	cleanup
 	echo "1..0 # SKIP $*"
 	exit 0
+}
+
+# For tests whose figures a slow build or machine cannot reach.
+needs_speed() {
+	if [ "$SLOW" -ne 1 ] || [ -n "${RQD_TEST_SLOW-}" ]; then
+		skip_all 'its figures say nothing of a slow build or machine'
+	fi
 }
 
 # -- waiting -----------------------------------------------------------------

@@ -7,7 +7,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 [ "$(id -u)" -eq 0 ] || skip_all 'needs root'
-[ "$SLOW" -eq 1 ] || skip_all 'a figure of time'
+needs_speed
 command -v setpriv >/dev/null || skip_all 'no setpriv'
 EVIL=60372		# nobody else's
 MESSAGES=100

@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all 'needs root'
-[ "$SLOW" -eq 1 ] || skip_all 'a figure of time'
+needs_speed
 command -v curl >/dev/null || skip_all 'no curl'
 EVIL=60375		# nobody else's
 IDLE=3000 CHAINS=4

@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-[ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
+needs_speed
 redis_start
 handler fine <<'H'
 exit 0

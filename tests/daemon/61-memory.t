@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-[ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
+needs_speed
 n=${RQD_TEST_MESSAGES:-1500}
 [ -z "$RQD_TEST_LONG" ] || n=4000
 redis_start

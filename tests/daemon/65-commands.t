@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-[ "$SLOW" -eq 1 ] || skip_all 'a slow build sends more: its timers run meanwhile'
+needs_speed
 redis_start
 handler fine <<'H'
 exit 0

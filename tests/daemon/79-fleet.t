@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-[ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
+needs_speed
 N=10 QUEUES_EACH=5
 redis_start
 for i in $(seq $N); do
