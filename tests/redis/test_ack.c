@@ -473,7 +473,7 @@ FIXTURE_TEST(test_stats)
 	WAIT(&box, box.warnings > 0);
 	assert_string_equal(server_do(&server, "HGET ordersSTATS timeouts"), "5");
 	server_do(&server, "DEL ordersDELIVERY");
-	WAIT(&box, server_int(&server, "HGET ordersSTATS timeouts") == 6);
+	WAIT(&box, atoi(server_do(&server, "HGET ordersSTATS timeouts")) == 6);
 }
 
 FIXTURE_TEST(test_reconfigure)
