@@ -287,7 +287,7 @@ load_rows(const struct config *config, int file, const struct rows *known, unsig
 	children.fd = end[0];
 	hang = poll(&children, 1, PATIENCE) == 1 ? 0 : WNOHANG;
 	(void)close(end[0]);
-	/* The user of a child may kill it within its write: only a status tells that all is there. */
+	/* A child's user may kill it within its write: only its status says that all is there. */
 	while ((pid = waitpid(-1, &status, hang)) > 0) {
 		for (size_t k = 0; k < n; k++) {
 			if (looks[k].pid == pid && status == 0 &&

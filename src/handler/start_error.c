@@ -64,8 +64,8 @@ start_error_first_line(const char *path)
 char *
 start_error_text(const struct queue_config *q, const char *step, int error)
 {
-	const char *path = q->command[0];
 	char *why = NULL, *text;
+	const char *path;
 	struct stat st;
 
 	if (strcmp(step, "user") == 0 && error == ENOENT)
@@ -78,6 +78,7 @@ start_error_text(const struct queue_config *q, const char *step, int error)
 		return xasprintf("env_file %s: %s", q->env_file, strerror(error));
 	if (strcmp(step, "exec") != 0)
 		return xasprintf("%s: %s", step, strerror(error));
+	path = q->command[0];
 	if (error == EACCES && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return xasprintf("command %s: is a directory", path);
 	/* Denied to whom, see identity.h: folders on the way count, too. */

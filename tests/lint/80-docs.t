@@ -235,14 +235,6 @@ reasons() {
 	same "$D/printed" 'taken by --reason' "$D/documented" 'described as a reason of dead letters'
 }
 
-# Those of dead letters, as rqctl --reason takes them.
-dead_reasons() {
-	"$RQCTL" --server 127.0.0.1:1 dead list q --reason x 2>&1 | sed 's/.*write one of //; s/, /\n/g' >"$D/printed"
-	awk '/^\.It Fl -reason Ar reason$/ { on = 1; next } /^\.It/ { on = 0 } on' man/rqctl.1 |
-	    sed 's/^\.Cm //; s/ , /\n/g' | grep -vx or >"$D/documented"
-	same "$D/printed" 'a reason of rqctl --reason' "$D/documented" 'described in rqctl(1)'
-}
-
 counters() {
 	sed -n 's/.*\[STAT_[A-Z_]*\] = { "\([a-z_]*\)".*/\1/p' src/base/stats.c >"$D/printed"
 	section man/rqd-metrics.7 COUNTERS | sed -n 's/^\.It Li //p' >"$D/documented"
@@ -406,7 +398,6 @@ silent 'the examples of configurations are accepted' conf_examples
 silent 'every option of rqd is described in rqd(8), and exists' command_line
 silent 'every event of the log is described, and exists' events
 silent 'every reason is described, and exists' reasons
-silent 'rqctl --reason takes the reasons that rqctl(1) has' dead_reasons
 silent 'every counter is described, and exists' counters
 silent 'every metric is described, and exists' metrics
 silent 'every variable RQD_* is described, and exists' variables
