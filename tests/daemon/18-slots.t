@@ -58,9 +58,11 @@ quiet
 is "$(begun one) $(begun two) $(begun three) $(begun high)" '0 0 0 0' 'others wait for slots'
 touch "$T/go.block"
 wait_ok 20 '[ "$(grep -c begin "$T/runs")" -eq 24 ]' 'each slot that one queue frees wakes another'
-is "$(begun high)" 6 'a higher priority gets all that it can use'
-# Slots that become free in several turns of the loop do not come out even.
-is "$(($(begun one) + $(begun two) + $(begun three)))" 6 'equal ones get the rest'
+# Slots that become free in several turns of the loop do not come out even; and a queue whose
+# pop is on its way, long on a busy machine, wants none.
+high=$(begun high)
+ok '[ $high -ge 4 ] && [ $high -le 6 ]' 'a higher priority gets more than its share'
+is "$(($(begun one) + $(begun two) + $(begun three)))" $((12 - high)) 'equal ones get the rest'
 ok "[ $(begun one) -ge 1 ] && [ $(begun two) -ge 1 ] && [ $(begun three) -ge 1 ]" 'in turns'
 
 # -- a reload ------------------------------------------------------------------------------
@@ -69,9 +71,9 @@ rqd_signal HUP
 log_wait 20 event=reloaded
 touch "$T/go.few"
 push few 8
-# Six run on, which are two too many.
+# Six or more run on, which are too many.
 touch "$T/go.high"
-wait_ok 20 '[ "$(grep -c "end high" "$T/runs")" -eq 6 ]' 'max_handlers is lowered while more run: some end'
+wait_ok 20 '[ "$(grep -c "end high" "$T/runs")" -eq $high ]' 'max_handlers is lowered while more run: some end'
 quiet
 is "$(grep -c begin "$T/runs")" 24 'nobody gets their slots'
 at=$(wc -l <"$T/runs")
@@ -79,6 +81,6 @@ touch "$T/go.one" "$T/go.two" "$T/go.three"
 wait_ok 30 no_keys 'all are done'
 # As many as ran before, then never more than four.
 tail -n "+$((at + 1))" "$T/runs" | awk '{ n += $1 == "begin" ? 1 : -1 }
-	$1 == "begin" && n + 6 > most { most = n + 6 } END { print most }' >"$T/most"
+	$1 == "begin" && n + rest > most { most = n + rest } END { print most }' rest=$((12 - high)) - >"$T/most"
 is "$(cat "$T/most")" 4 'in four slots'
 is "$(begun high) $(begun one) $(begun two) $(begun three) $(begun few)" '20 20 20 20 8' 'each once'

@@ -10,7 +10,8 @@
 
 #include "redis/script.h"
 
-#define LIMIT	20000		/* microseconds */
+/* Microseconds; a machine whose page faults are slow has four times as many. */
+#define LIMIT	(getenv("RQD_TEST_SLOW") == NULL ? 20000 : 80000)
 #define RUNS	8		/* runs, if the best is near the limit */
 #define RUNS_MAX	30	/* runs, if the best is above it */
 
