@@ -1014,8 +1014,8 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 		log_event(LOG_LV_WARN, "warning",
 		    (&(struct log_ctx){ .queue = c->cfg->name, .pid = r->pid }),
 		    LF_INT("batch", r->batch), LF_STR("cause", r->answer), LF_STR("warning",
-		    "the batch breaks the protocol: its messages without a verdict of their own "
-		    "have failed"));
+		    "the batch breaks the protocol: its messages without a result line of their "
+		    "own have failed"));
 	suspension_judge(&c->suspension, &f->verdict, r, f->times);
 	consumer_ended(c, f);
 	consumer_finish_batch(c, f);
