@@ -14,13 +14,14 @@ N=0
 tm() { tmux -S "$T/tmux.$N" "$@"; }
 screen() { tm capture-pane -p; }
 
-# Runs rqctl on a screen of its own; its exit status goes to $T/status.
+# Runs rqctl on a screen of its own; its exit status goes to $T/status.  The trap keeps the
+# shell, whichever tmux takes, when Control-C ends rqctl.
 terminal() { # ARGUMENT...
 	[ $N -gt 0 ] && tm kill-server
 	N=$((N + 1))
 	rm -f "$T/status"
 	tm -f /dev/null new-session -d -x 80 -y 20 \
-	    "$RQCTL $*; echo \$? >$T/status.new; mv $T/status.new $T/status; sleep 1000"
+	    "trap : INT; $RQCTL $*; echo \$? >$T/status.new; mv $T/status.new $T/status; sleep 1000"
 }
 # The program may have ended before tmux has read its last words.
 shows() {	# REGEX DESCRIPTION

@@ -90,6 +90,7 @@ enum cause
 explain(const struct run *r, double born, double until)
 {
 	const struct life *life = world_life(r->daemon);
+	double popped = r->from - SPAWNED_LATER;	/* or later */
 	enum cause found = CAUSE_NONE;
 
 	/* An orphan: its daemon was killed before the handler could ask for its pid. */
@@ -99,7 +100,7 @@ explain(const struct run *r, double born, double until)
 		const struct fault *f = &faults[i];
 		enum cause c = f->kind->cause;
 
-		if (!overlaps(f, c == CAUSE_PROMOTED ? born - SPAWNED_LATER : r->from, until))
+		if (!overlaps(f, c == CAUSE_PROMOTED ? born - SPAWNED_LATER : popped, until))
 			continue;
 		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
 			continue;
@@ -111,7 +112,7 @@ explain(const struct run *r, double born, double until)
 		if (c == CAUSE_ENDED)
 			found = c;
 	}
-	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
+	return found != CAUSE_NONE ? found : explain_chain(life->slot, popped, until);
 }
 
 void
