@@ -448,9 +448,12 @@ start_beside_hostile(int error)
 	(void)kill(hostile, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)hostile, &si, WEXITED | WNOWAIT), 0);
 	while (--i >= 0) {
-		if (g[i]->run != NULL && g[i]->run->pid != 0)
-			(void)kill(g[i]->run->pid, SIGCONT);
-		await(&g[i]->done, 1);
+		/* Its pid may become known only now. */
+		for (began = clock_mono(); g[i]->done == 0 && clock_mono() - began < PATIENCE;) {
+			if (g[i]->run != NULL && g[i]->run->pid != 0)
+				(void)kill(g[i]->run->pid, SIGCONT);
+			turn_for(10 * MSEC);
+		}
 		assert_int_equal(g[i]->result.end, error != 0 ? END_NOT_STARTED : END_EXIT);
 		assert_int_equal(g[i]->result.error, error);
 		got_free(g[i]);
