@@ -6,7 +6,7 @@
 # shellcheck source=tests/lib.sh disable=SC2016,SC2046
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-QUEUES='{shards.0} {shards.1}'
+QUEUES='{shards.0} {shards.2}'
 redis_start
 RQD_SERVER=unix:$SOCK
 export RQD_SERVER
