@@ -147,14 +147,14 @@ step_produce(void)
 	double now = rig_now(&rig);
 	redisReply *r;
 
+	/* What is due has been so for long: INCR must not make it due during the test. */
 	switch (unit_below(8)) {
 	case 0: snprintf(score, sizeof(score), "-inf"); break;
 	case 1: snprintf(score, sizeof(score), "inf"); break;
-	case 2: snprintf(score, sizeof(score), "%.0f", now * 1000 - 1000); break;
+	case 2: snprintf(score, sizeof(score), "%.0f", now * 1000 - 1e6); break;
 	case 3: snprintf(score, sizeof(score), "%.0f", (now + 1e5) * 1000); break;
 	case 4: snprintf(score, sizeof(score), "%.6f", now + 1e5); break;
 	case 5: snprintf(score, sizeof(score), "%u", (unsigned)unit_below(1000)); break;
-	/* Long ago: INCR must not make the id due during the test. */
 	default: snprintf(score, sizeof(score), "%.6f",
 	    now - 1000 - (double)unit_below(100)); break;
 	}
