@@ -43,22 +43,6 @@ allowed() {
 	grep -nE 'os\.|io\.|math\.random' "$1" | grep -v ':--'
 }
 
-# As Redis gets it: with its parts.
-whole() {
-	awk -v dir="$(dirname "$1")/part/" '
-		/^--@ include / { while ((getline line < (dir $3 ".lua")) > 0) print line; next }
-		{ print }' "$1"
-}
-
-syntax() {
-	for luac in luac5.1 luac; do
-		command -v $luac >/dev/null || continue
-		whole "$1" | $luac -p -
-		return
-	done
-}
-
-command -v luac5.1 luac >/dev/null || echo '# no luac: Redis alone says what the syntax is'
 found=$(files lua src)
 [ -n "$found" ] || skip_all 'no scripts yet'
 for f in $found; do
@@ -71,7 +55,6 @@ for f in $found; do
 	esac
 	silent "$f: head comment" documented "$f"
 	silent "$f: parts" included "$f"
-	silent "$f: syntax" syntax "$f"
 done
 # The tarball has every part that a script includes.
 in_the_tarball() {
