@@ -46,7 +46,7 @@ pipe/term+settle-before pipe/term+settle-sent
 batch/settle-before batch/settle-sent batch/settle-answered
 batch/settle-before:2 batch/settle-sent:2 batch/settle-answered:2 batch/settle-sent:3
 batch/pop-answered batch/pop-sent:2 batch/spawn-before batch/spawn-after batch/spawn-after:2
-batch/exit-before batch/exit-after batch/exit-before:2 batch/renew-sent
+batch/exit-before batch/exit-after batch/renew-sent
 batch/term+settle-before batch/term+settle-sent
 collect/pop-sent collect/pop-answered collect/arm-before collect/arm-sent collect/arm-answered
 collect/renew-sent collect/spawn-before collect/term+settle-before collect/term+settle-sent
