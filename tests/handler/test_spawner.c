@@ -546,8 +546,8 @@ FIXTURE_TEST(answers_may_be_unread)
 	unsigned n = 0;
 
 	/*
-	 * A minute for a spawner that gets no processor.  The kernel holds 277 datagrams of 1
-	 * to 64 answers, so 500 orders are more than wait unread.
+	 * A minute for a spawner that gets no processor.  The kernel holds 277 datagrams each
+	 * way, so of 500 orders the spawner has read some, with its answers unread.
 	 */
 	for (int quiet = 0; quiet < 20 || (n <= 500 && quiet < 6000); ) {
 		if (spawner_send(t.orders, &head, sizeof(head), NULL, 0, MSG_DONTWAIT) == 0) {
