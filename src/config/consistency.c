@@ -113,6 +113,9 @@ check_shards(struct draft *d, const struct draft_section *s)
 	if (q->fleet_concurrency > 0)
 		draft_error(d, s, "fleet_concurrency", "fleet_concurrency cannot be used with "
 		    "shards: no key knows what the others deliver; write shards = 1");
+	if (q->group_by[0] != '\0')
+		draft_error(d, s, "group_by", "group_by cannot be used with shards: no key knows "
+		    "what the others deliver; write shards = 1");
 }
 
 /* Times that do not fit together, and a queue without a command. */

@@ -18,6 +18,7 @@
 
 #define NAME_MAX_LEN	200
 #define KEY_MAX_LEN	512
+#define MEMBER_MAX_LEN	200
 
 /* A row of the table; the name of the member is mostly that of the option. */
 #define ROW(section_, name_, type_, struct_, member, default_, ...) { \
@@ -46,7 +47,7 @@ static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
-	check_key, check_listen, check_name, check_output, check_path, check_rate, check_root,
+	check_key, check_listen, check_member, check_name, check_output, check_path, check_rate, check_root,
 	check_sentinels, check_servers, check_target, check_timezone, check_tls, check_word;
 
 const struct option option_table[] = {
@@ -204,6 +205,10 @@ const struct option option_table[] = {
 	    .help = "messages of this queue in flight at once, all daemons; 0: no limit"),
 	QUEUE(rate, STRING, "", .check = check_rate, .trait = TRAIT_LEASES,
 	    .help = "messages per time, as \"100/s\", all daemons; empty: no limit"),
+	QUEUE(group_by, STRING, "", .check = check_member, .trait = TRAIT_GROUPS,
+	    .help = "the member of the message that names its group; \"/\": its id does"),
+	QUEUE(group_concurrency, INT, "1", .min = 1, .max = 100, .trait = TRAIT_GROUPS,
+	    .help = "messages of one group in flight at once, all daemons; 1: in order"),
 	QUEUE(priority, INT, "0", .min = -1000, .max = 1000,
 	    .help = "when max_handlers is reached, higher values go first"),
 
@@ -403,6 +408,15 @@ check_key(const char *value, size_t i UNUSED, size_t n, char **cause)
 	if (n > 1 && value[0] == '\0')
 		return util_cause(cause, "one of several keys is empty");
 	return check_text(value, cause);
+}
+
+static int
+check_member(const char *value, size_t i, size_t n, char **cause)
+{
+	if (strlen(value) > MEMBER_MAX_LEN || strpbrk(value, "\"\\") != NULL)
+		return util_cause(cause, "group_by \"%.60s\": write the name of a member, of at "
+		    "most %d bytes without \" and \\, or \"/\"", value, MEMBER_MAX_LEN);
+	return check_word(value, i, n, cause);
 }
 
 static int

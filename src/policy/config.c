@@ -18,6 +18,7 @@ queue_config_free(struct queue_config *q)
 	free((char *)q->file);
 	free(q->key);
 	free(q->consumer_group);
+	free(q->group_by);
 	util_free_list(q->keys);
 	util_free_list(q->shard_keys);
 	util_free_list(q->match);

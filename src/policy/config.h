@@ -67,6 +67,9 @@ struct queue_config {
 	int		  concurrency;
 	int		  fleet_concurrency; /* 0: no limit */
 	char		 *rate;		/* "": no limit; "100/s" */
+	/* TRAIT_GROUPS: the member of a message that names its group; "/": its id does; "": none */
+	char		 *group_by;
+	int		  group_concurrency;	/* messages of a group in flight, the whole fleet */
 	int		  priority;	/* higher first when max_handlers is short */
 
 	usec_t		  lease;

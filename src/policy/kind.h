@@ -40,6 +40,7 @@ enum trait {
 	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
 	TRAIT_TAKES_PUSHES = 1 << 6,	/* handlers of other queues may push to it */
 	TRAIT_SHARDS = 1 << 7,		/* it may be spread over several keys */
+	TRAIT_GROUPS = 1 << 8,		/* messages may belong to groups, see group_by */
 };
 
 /* Names as in kind = "...", by enum kind; NULL-terminated. */

@@ -15,7 +15,7 @@
 
 enum step {
 	STEP_WAITING, STEP_IN_FLIGHT, STEP_RETRY, STEP_DELAYED, STEP_DEAD, STEP_OWN, STEP_DUE,
-	STEP_OVERDUE, STEP_PAUSE, STEP_PAUSE_LEFT, STEP_TOTALS, STEP_MAX
+	STEP_HELD, STEP_OVERDUE, STEP_PAUSE, STEP_PAUSE_LEFT, STEP_TOTALS, STEP_MAX
 };
 _Static_assert((int)STEP_MAX == (int)DEPTH_STEPS, "DEPTH_STEPS must be the number of steps");
 
@@ -31,6 +31,7 @@ static const struct {
 	[STEP_DEAD] = { "XLEN", KEY_DEAD, offsetof(struct depth, dead) },
 	[STEP_OWN] = { "HLEN", KEY_DELIVERY, offsetof(struct depth, own) },
 	[STEP_DUE] = { "ZCOUNT", KEY_RETRY, offsetof(struct depth, due) },
+	[STEP_HELD] = { "ZCARD", KEY_HELD, offsetof(struct depth, held) },
 	[STEP_OVERDUE] = { "EVAL", KEY_QUEUE, 0 },
 	[STEP_PAUSE] = { "GET", KEY_PAUSED, 0 },
 	[STEP_PAUSE_LEFT] = { "PTTL", KEY_PAUSED, 0 },
@@ -41,7 +42,7 @@ void
 depth_init(struct depth *d)
 {
 	*d = (struct depth){
-		.waiting = -1, .in_flight = -1, .retry = -1, .due = -1, .delayed = -1,
+		.waiting = -1, .in_flight = -1, .held = -1, .retry = -1, .due = -1, .delayed = -1,
 		.dead = -1, .own = -1, .overdue = -1, .pause = xstrdup(""), .pause_left = -1,
 	};
 }
@@ -57,7 +58,8 @@ depth_done(struct depth *d)
 int64_t
 depth_messages(const struct depth *d)
 {
-	const int64_t counts[] = { d->waiting, d->in_flight, d->retry, d->delayed, d->dead };
+	const int64_t counts[] = { d->waiting, d->in_flight, d->held, d->retry, d->delayed,
+		d->dead };
 	int64_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
@@ -85,6 +87,8 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	/* Kinds without leases keep nothing of a message that was taken. */
 	if (step > STEP_WAITING && step <= STEP_OVERDUE && !kind_has(kind, TRAIT_LEASES))
 		return 0;
+	if (step == STEP_HELD && !kind_has(kind, TRAIT_GROUPS))
+		return 0;
 	argv[0] = step == STEP_WAITING ? waiting_commands[source] : steps[step].command;
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)
@@ -100,10 +104,11 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 		argv[argc++] = now;
 	} else if (step == STEP_OVERDUE) {
 		argv[1] = script_find(scripts[source])->text;
-		argv[argc++] = "3";
+		argv[argc++] = "4";
 		argv[argc++] = keys->name[KEY_RETRY];
 		argv[argc++] = keys->name[KEY_DELAYED];
 		argv[argc++] = keys->name[KEY_QUEUE];
+		argv[argc++] = keys->name[KEY_HELD];
 		argv[argc++] = keys_group(keys);
 	} else if (step == STEP_TOTALS) {
 		for (i = 0; i < STAT_MAX; i++)
@@ -164,6 +169,7 @@ depth_add(struct depth *sum, const struct depth *d)
 
 	add_number(&sum->waiting, d->waiting);
 	add_number(&sum->in_flight, d->in_flight);
+	add_number(&sum->held, d->held);
 	add_number(&sum->retry, d->retry);
 	add_number(&sum->due, d->due);
 	add_number(&sum->delayed, d->delayed);

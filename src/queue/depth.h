@@ -24,11 +24,12 @@ struct redisReply;
 struct depth {
 	int64_t	 waiting;
 	int64_t	 in_flight;	/* foreign consumers' too */
+	int64_t	 held;		/* wait for others of their group */
 	int64_t	 retry;
 	int64_t	 due;		/* of retry: already due */
 	int64_t	 delayed;
 	int64_t	 dead;
-	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry */
+	int64_t	 own;		/* fields of QDELIVERY: tags in flight, retry or held */
 	double	 overdue;	/* longest wait in seconds, but in a list; -1: not known */
 	bool	 paused;
 	char	*pause;		/* the value of QPAUSED; "": not paused; owned */
@@ -40,7 +41,7 @@ struct depth {
 	bool	 partly;	/* of a sum: some keys are paused, and some are not */
 };
 
-enum { DEPTH_STEPS = 11, DEPTH_WORDS = 3 + STAT_MAX };
+enum { DEPTH_STEPS = 12, DEPTH_WORDS = 3 + STAT_MAX };
 
 void	depth_init(struct depth *);	/* nothing known yet */
 void	depth_done(struct depth *);	/* a zeroed one is fine, too */

@@ -20,6 +20,9 @@ static const char *const keys_suffixes[KEY_MAX] = {
 	[KEY_STATS] = "STATS",
 	[KEY_SCHEDULE] = "SCHEDULE",
 	[KEY_RATE] = "RATE",
+	[KEY_HELD] = "HELD",
+	[KEY_GROUP] = "GROUP",
+	[KEY_ORDER] = "ORDER",
 };
 
 void

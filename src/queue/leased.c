@@ -76,6 +76,14 @@ leased_answered(enum conn_answer answer, const struct redisReply *reply, void *a
 	leased_call_free(call);
 }
 
+/* Whether its messages belong to groups: then pop, settle and tick are other scripts. */
+static bool
+leased_has_groups(const struct leased *a, enum leased_script script)
+{
+	return a->cfg->group_by[0] != '\0' && kind_has(a->cfg->kind, TRAIT_GROUPS) &&
+	    (script == LEASED_POP || script == LEASED_SETTLE || script == LEASED_TICK);
+}
+
 struct call *
 leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *answered)
 {
@@ -87,6 +95,12 @@ leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *a
 	/* The results of a list's messages need not touch it. */
 	if (script == LEASED_SETTLE && a->kind->source[0] != '\0')
 		keys_add(&a->keys, &call->words, KEY_QUEUE);
+	/* The tick of a list releases what daemons with groups have held. */
+	if (leased_has_groups(a, script) ||
+	    (script == LEASED_TICK && a->kind->source[0] == '\0')) {
+		for (enum key key = KEY_HELD; key <= KEY_ORDER; key++)
+			keys_add(&a->keys, &call->words, key);
+	}
 	TAILQ_INSERT_TAIL(&a->calls, call, entry);
 	return call;
 }
@@ -102,7 +116,12 @@ void
 leased_words(struct call *call)
 {
 	const struct leased *a = call->queue;
+	bool groups = leased_has_groups(a, call->script);
 
+	if (groups && call->script != LEASED_SETTLE)
+		words_add(&call->words, a->cfg->group_by);
+	if (groups)
+		words_fmt(&call->words, "%d", a->cfg->group_concurrency);
 	if (leased_parts[call->script].of_source && a->kind->words != NULL)
 		a->kind->words(call->script, a, &call->words);
 }
@@ -286,9 +305,18 @@ leased_turn(void *arg)
 static void
 leased_configure(struct leased *a, struct config *config, const struct queue_config *cfg)
 {
+	char name[32];
+
 	config_hold(&a->config, config);
 	a->cfg = cfg;
 	a->gap = rate_gap(cfg->rate);
+	for (enum leased_script i = 0; i < LEASED_SCRIPTS; i++) {
+		snprintf(name, sizeof(name), "%s%s", leased_has_groups(a, i) ? "groups_" :
+		    leased_parts[i].of_source ? a->kind->source : "", leased_parts[i].name);
+		a->script[i] = script_find(name);
+	}
+	if (a->kind->pop != NULL)
+		a->script[LEASED_POP] = script_find(a->kind->pop);
 }
 
 struct queue *
@@ -297,19 +325,11 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, const ch
     const struct queue_events *events, void *arg)
 {
 	struct leased *a = xcalloc(1, kind->size > 0 ? kind->size : sizeof(*a));
-	char name[32];
 
 	*a = (struct leased){ .kind = kind, .env = env, .stats = stats,
 		.queue = { .ops = kind->ops, .events = events, .arg = arg } };
 	leased_configure(a, config, cfg);
 	keys_init(&a->keys, key);
-	for (int i = 0; i < LEASED_SCRIPTS; i++) {
-		snprintf(name, sizeof(name), "%s%s",
-		    leased_parts[i].of_source ? kind->source : "", leased_parts[i].name);
-		a->script[i] = script_find(name);
-	}
-	if (kind->pop != NULL)
-		a->script[LEASED_POP] = script_find(kind->pop);
 	TAILQ_INIT(&a->calls);
 	for (size_t i = 0; i < DELIVERY_LISTS; i++)
 		TAILQ_INIT(&a->list[i]);

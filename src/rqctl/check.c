@@ -145,7 +145,8 @@ check_types(struct problems *f, const struct target *t)
 		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
 		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
 		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
-		{ KEY_RATE, "string" },
+		{ KEY_RATE, "string" }, { KEY_HELD, "zset" }, { KEY_GROUP, "hash" },
+		{ KEY_ORDER, "zset" },
 	};
 	struct redisReply *reply;
 	const char *type;
@@ -367,7 +368,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	const struct service *s = &p->services[i];
 	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
-	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: the kind has none */
+	int64_t orphans = d->own - d->in_flight - d->retry -
+	    (d->held > 0 ? d->held : 0);	/* < 0: the kind has none */
 	bool work = d->waiting > 0 || d->due > 0;
 	char age[UNITS_TEXT_MAX], *slow;
 	struct buf words = BUF_INIT;

@@ -239,12 +239,13 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 	int end = i + n, step = bury ? 1 : n;
 
 	for (*gone = 0; i < end; i += step) {
-		words = ask_format("%s %s %s %s %s %s %lld %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
-		    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], bury ? "bury" : "drop",
+		words = ask_format("%s %s %s %s %s %s %s %s %s %lld %s %s %s", k[KEY_CONTEXT],
+		    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD],
+		    k[KEY_GROUP], k[KEY_ORDER], bury ? "bury" : "drop",
 		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
 		    bury ? w->error : "", keys_group(&t->keys));
 		add_members(&words, members, i, step);
-		reply = ask_script_words(w->ctl, "drop", 5, &words);
+		reply = ask_script_words(w->ctl, "drop", 8, &words);
 		if (reply == NULL)
 			return -1;
 		*gone += reply_int_at(reply, DROP_GONE);
@@ -644,7 +645,8 @@ peek_page(struct listing *l, struct waiting_place *at, bool raw)
 void
 peek_run(struct ctl *c)
 {
-	bool raw = ctl_given(c, OPT_RAW);
+	bool raw = ctl_given(c, OPT_RAW), held = ctl_given(c, OPT_HELD);
+	const char *is = held ? "is held" : "waits";
 	struct listing l;
 	struct depth d;
 	int64_t total = 0;
@@ -658,19 +660,19 @@ peek_run(struct ctl *c)
 	if (raw)
 		l.most = 1;
 	EACH_KEY(i, &c->target) {
-		struct waiting_place at = { .key = KEY_QUEUE };
+		struct waiting_place at = { .key = held ? KEY_HELD : KEY_QUEUE };
 
 		while (rc == 0 && !at.end && !listing_is_full(&l))
 			rc = peek_page(&l, &at, raw);
 	}
 	if (raw && l.rows == 0 && c->status == 0)
-		ctl_error(c, EX_NOTHING, "no message waits in %s", c->target.name);
+		ctl_error(c, EX_NOTHING, "no message %s in %s", is, c->target.name);
 	if (c->status == 0 && listing_is_full(&l) && l.array == NULL && !raw &&
 	    picture_depths(c, &c->target, 1, &d) == 0) {
-		total = d.problem == NULL ? d.waiting : 0;
+		total = d.problem != NULL ? 0 : held ? d.held : d.waiting;
 		depth_done(&d);
 	}
-	listing_end(&l, total, "messages", "no message waits in %s", c->target.name);
+	listing_end(&l, total, "messages", "no message %s in %s", is, c->target.name);
 }
 
 /* -- dead show, export, and changes ---------------------------------------------------- */

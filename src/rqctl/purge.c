@@ -26,7 +26,9 @@ static const struct part {
 	const char	*name;
 	enum key	 key;
 } parts[] = {
-	{ OPT_WAITING, "waiting", KEY_QUEUE }, { OPT_RETRY, "retry", KEY_RETRY },
+	{ OPT_WAITING, "waiting", KEY_QUEUE },
+	/* Before the retries: each of these that goes makes a held message one. */
+	{ OPT_HELD, "held", KEY_HELD }, { OPT_RETRY, "retry", KEY_RETRY },
 	{ OPT_DELAYED, "delayed", KEY_DELAYED }, { OPT_DEAD, "dead", KEY_DEAD },
 };
 
@@ -42,7 +44,7 @@ static int64_t
 counted_in(const struct purge *p, size_t i, size_t k)
 {
 	const struct depth *d = &p->depths[k];
-	const int64_t n[] = { d->waiting, d->retry, d->delayed, d->dead };
+	const int64_t n[] = { d->waiting, d->held, d->retry, d->delayed, d->dead };
 
 	return ctl_given(p->ctl, parts[i].opt) && n[i] > 0 ? n[i] : 0;
 }
@@ -83,15 +85,16 @@ pass_entries(struct purge *p, int64_t counted)
 	return passed;
 }
 
-/* Deletes some of the retries from `offset` on; *there: how many it has looked at. */
+/* Deletes some of the key's tags from `offset` on; *there: how many it has looked at. */
 static int64_t
-drop_retries(struct ctl *c, int64_t offset, int64_t most, int64_t *there)
+drop_tags(struct ctl *c, enum key key, int64_t offset, int64_t most, int64_t *there)
 {
 	char *const *k = c->target.keys.name;
-	struct redisReply *tags = ask(c, "ZRANGE %s %lld %lld", k[KEY_RETRY], (long long)offset,
+	struct redisReply *tags = ask(c, "ZRANGE %s %lld %lld", k[key], (long long)offset,
 	    (long long)(offset + most - 1));
-	struct words w = ask_format("%s %s %s %s %s drop 0 %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
-	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], "", "", keys_group(&c->target.keys));
+	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s", k[KEY_CONTEXT],
+	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
+	    k[KEY_ORDER], "", "", keys_group(&c->target.keys));
 	struct redisReply *reply;
 	int64_t n = tags == NULL ? -1 : 0;
 	const char *tag;
@@ -102,7 +105,7 @@ drop_retries(struct ctl *c, int64_t offset, int64_t most, int64_t *there)
 		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
 			words_mem(&w, tag, len);
 	if (*there > 0) {
-		reply = ask_script_words(c, "drop", 5, &w);
+		reply = ask_script_words(c, "drop", 8, &w);
 		n = reply != NULL ? reply_int_at(reply, 0) : -1;
 		reply_free(reply);
 	}
@@ -133,8 +136,8 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 
 	while (there > 0 && done < counted && !ctl_interrupted()) {
 		most = counted - done < STEP ? counted - done : STEP;
-		if (part->key == KEY_RETRY) {
-			n = drop_retries(c, offset, most, &there);
+		if (part->key == KEY_RETRY || part->key == KEY_HELD) {
+			n = drop_tags(c, part->key, offset, most, &there);
 			offset += there - n;	/* these stay: they are in flight */
 		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
@@ -255,9 +258,9 @@ purge_run(struct ctl *c)
 		continue;
 	if (i == ARRAY_LEN(parts))
 		ctl_error(c, EX_USAGE,
-		    "select what to delete: --waiting, --retry, --delayed or --dead");
+		    "select what to delete: --waiting, --held, --retry, --delayed or --dead");
 	else if (!kind_has(kind, TRAIT_LEASES) && (ctl_given(c, OPT_RETRY) ||
-	    ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
+	    ctl_given(c, OPT_HELD) || ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have only --waiting",
 		    kind_name(kind), c->target.name);
 	/* First the stream's end: an entry that comes while its queue is counted stays. */

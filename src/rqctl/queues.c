@@ -114,8 +114,9 @@ static int
 run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
 {
 	static const enum key order[KEY_MAX] = {
-		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD,
-		KEY_CONTEXT, KEY_DELIVERY, KEY_PAUSED, KEY_STATS, KEY_SCHEDULE, KEY_RATE
+		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD, KEY_HELD,
+		KEY_CONTEXT, KEY_DELIVERY, KEY_PAUSED, KEY_STATS, KEY_SCHEDULE, KEY_RATE,
+		KEY_GROUP, KEY_ORDER
 	};
 	const struct keys *k = &c->target.keys;
 	struct redisReply *reply;

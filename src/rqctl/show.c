@@ -2,8 +2,8 @@
  * rqctl show: the place of one message, and its history.
  *
  * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as a
- * tag.  It searches for further messages with this id (tags id#...) in the heartbeats and the
- * next retries, then the next waiting messages, then the latest dead letters.
+ * tag.  It searches for further messages with this id (tags id#...) in the heartbeats, the
+ * next retries and the next held messages, then the next waiting messages, then the latest dead letters.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,20 +51,61 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 	buf_done(&b);
 }
 
-/* Shows a tag that is in flight or a retry.  0, also if it is neither; -1 after an error. */
+/* Adds which message a held one waits behind: the first row of its group (see groups.lua). */
+static void
+add_holder(struct show *s, const char *tag, struct buf *b, json_t *facts)
+{
+	char *const *key = s->ctl->target.keys.name;
+	struct redisReply *group = ask(s->ctl, "HGET %s %s", key[KEY_GROUP], tag), *row;
+	const char *name = reply_str(group, NULL), *text;
+	struct buf from = BUF_INIT, to = BUF_INIT;
+	struct delivery_info d;
+	struct words w;
+	size_t len;
+
+	if (name == NULL || s->ctl->status != 0) {
+		reply_free(group);
+		return;
+	}
+	json_set(facts, "group:s", name);
+	w = ask_format("ZRANGEBYLEX %s", key[KEY_ORDER]);
+	buf_printf(&from, "[%s", name);
+	buf_addc(&from, '\0');
+	buf_printf(&to, "(%s\1", name);
+	words_mem(&w, from.data, from.len);
+	words_mem(&w, to.data, to.len);
+	ask_add(&w, "LIMIT 0 1");
+	row = ask_words(s->ctl, &w);
+	buf_done(&from);
+	buf_done(&to);
+	text = reply_str(reply_at(row, 0), &len);
+	if (text != NULL && len > strlen(name) + 3) {
+		text += strlen(name) + 3;
+		reply_free(group);
+		group = ask(s->ctl, "HGET %s %s", key[KEY_DELIVERY], text);
+		delivery_parse(reply_str(group, NULL), &d);
+		len = d.ours && d.idlen < strlen(text) ? d.idlen : strlen(text);
+		buf_printf(b, ", waits behind %.*s", (int)len, text);
+		json_set(facts, "behind:b", text, len);
+	}
+	reply_free(row);
+	reply_free(group);
+}
+
+/* Shows a tag that is in flight, a retry or held.  0, also if it is neither; -1 after an error. */
 static int
 show_tag(struct show *s, const char *tag)
 {
-	enum { IN_BACKUP, IN_RETRY, IN_DELIVERY, IN_CONTEXT, N };
+	enum { IN_BACKUP, IN_RETRY, IN_HELD, IN_DELIVERY, IN_CONTEXT, N };
 	char *const *key = s->ctl->target.keys.name;
 	const struct { const char *command; enum key key; } ask[N] = {
-		{ "ZSCORE", KEY_BACKUP }, { "ZSCORE", KEY_RETRY }, { "HGET", KEY_DELIVERY },
-		{ "HGET", KEY_CONTEXT }
+		{ "ZSCORE", KEY_BACKUP }, { "ZSCORE", KEY_RETRY }, { "ZSCORE", KEY_HELD },
+		{ "HGET", KEY_DELIVERY }, { "HGET", KEY_CONTEXT }
 	};
 	struct redisReply *r[N] = { NULL };
 	struct buf b = BUF_INIT;
 	struct delivery_info d;
-	double in_backup, in_retry, since;
+	double in_backup, in_retry, in_held, since;
 	const char *data, *progress;
 	char text[UNITS_TEXT_MAX];
 	const json_t *entry;
@@ -81,7 +122,8 @@ show_tag(struct show *s, const char *tag)
 			ask_refused(s->ctl, r[i]);
 	in_backup = reply_double(r[IN_BACKUP], -1);
 	in_retry = reply_double(r[IN_RETRY], -1);
-	if (s->ctl->status != 0 || (in_backup < 0 && in_retry < 0))
+	in_held = reply_double(r[IN_HELD], -1);
+	if (s->ctl->status != 0 || (in_backup < 0 && in_retry < 0 && in_held < 0))
 		goto end;
 	delivery_parse(reply_str(r[IN_DELIVERY], NULL), &d);
 	if ((data = reply_str(r[IN_CONTEXT], &len)) == NULL)
@@ -109,6 +151,10 @@ show_tag(struct show *s, const char *tag)
 		since = d.ours && d.time > 0 ? d.time : in_backup;
 		buf_printf(&b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
 		json_set(facts, "age:f", s->now - since);
+	} else if (in_retry < 0) {
+		buf_printf(&b, ", held for %s", units_age(s->now - in_held, text));
+		json_set(facts, "age:f", s->now - in_held);
+		add_holder(s, tag, &b, facts);
 	} else {
 		if (in_retry > s->now)
 			buf_printf(&b, ", due in %s", units_age(in_retry - s->now, text));
@@ -125,7 +171,7 @@ show_tag(struct show *s, const char *tag)
 		buf_printf(&b, ", progress: %s", progress);
 		json_set(facts, "progress:s", progress);
 	}
-	place(s, in_backup >= 0 ? "running" : "retry", facts, buf_str(&b), data, len);
+	place(s, in_backup >= 0 ? "running" : in_retry >= 0 ? "retry" : "held", facts, buf_str(&b), data, len);
 end:
 	for (i = 0; i < N; i++)
 		reply_free(r[i]);
@@ -147,9 +193,10 @@ static int
 show_deliveries(struct show *s)
 {
 	const struct target *t = &s->ctl->target;
-	struct waiting_place at = { .key = KEY_RETRY };
+	struct waiting_place at = { .end = true };
+	enum key keys[] = { KEY_HELD, KEY_RETRY };
 	struct redisReply *page;
-	size_t looked = 0, i, k;
+	size_t looked = NEXT, left = ARRAY_LEN(keys), i, k;
 	const json_t *entry;
 	struct waiting m;
 	int rc = show_tag(s, s->id);
@@ -159,7 +206,11 @@ show_deliveries(struct show *s)
 		    "in_hand"), k, entry)
 			if (rc == 0 && is_further(fleet_text(entry, "tag"), s->id))
 				rc = show_tag(s, fleet_text(entry, "tag"));
-	while (rc == 0 && !at.end && looked < NEXT) {
+	while (rc == 0 && (left > 0 || (!at.end && looked < NEXT))) {
+		if (at.end || looked >= NEXT) {
+			at = (struct waiting_place){ .key = keys[--left] };
+			looked = 0;
+		}
 		page = waiting_page(s->ctl, t, &at, (long)(NEXT - looked), 0);
 		for (i = 0; i < waiting_len(page) && rc == 0; i++) {
 			waiting_get(page, i, &m);

@@ -71,7 +71,7 @@ order_of(const struct ctl *c, const struct picture *p)
 }
 
 static void
-add_row(struct table *t, const struct picture *p, size_t i)
+add_row(struct table *t, const struct picture *p, size_t i, bool held)
 {
 	const struct depth *d = &p->depths[i];
 	const int64_t most = p->services[i].concurrency;
@@ -85,8 +85,8 @@ add_row(struct table *t, const struct picture *p, size_t i)
 	    out_number(d->in_flight, n), (long long)most) : json_integer(d->in_flight));
 	table_row(t, o);
 	if (d->dead > 0)
-		table_colour(t, 5, COLOUR_YELLOW);
-	table_colour(t, 8, colours[state_text(&facts, &ignored)]);
+		table_colour(t, 5 + held, COLOUR_YELLOW);
+	table_colour(t, 8 + held, colours[state_text(&facts, &ignored)]);
 	buf_done(&ignored);
 	json_decref(o);
 }
@@ -102,6 +102,7 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 	const struct service *s;
 	char when[CLOCK_TEXT_MAX];
 	struct table t;
+	bool held = false;
 
 	buf_printf(b, "redis %s, %zu daemon%s", sync_name(c->client), p->fleet.n,
 	    p->fleet.n == 1 ? "" : "s");
@@ -132,12 +133,17 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 		notes++;
 	}
 
-	table_init(&t, "QUEUE=name|>WAIT=waiting|>RUN=.run|>RETRY=retry|>DELAY=delayed|>DEAD=dead|"
+	for (i = 0; i < p->n; i++)
+		held |= p->depths[i].held > 0 || (p->targets[i].cfg != NULL &&
+		    p->targets[i].cfg->group_by[0] != '\0');
+	table_init(&t, held ? "QUEUE=name|>WAIT=waiting|>RUN=.run|>HELD=held|>RETRY=retry|"
+	    ">DELAY=delayed|>DEAD=dead|>LATENCY=latency|>OLDEST RUN=oldest|STATE=state" :
+	    "QUEUE=name|>WAIT=waiting|>RUN=.run|>RETRY=retry|>DELAY=delayed|>DEAD=dead|"
 	    ">LATENCY=latency|>OLDEST RUN=oldest|STATE=state");
-	t.shed = "743625";
+	t.shed = held ? "8547326" : "743625";
 	t.last_min = STATE_MIN;
 	for (i = 0; i < p->n; i++)
-		add_row(&t, p, order[i]);
+		add_row(&t, p, order[i], held);
 	free(order);
 	if (p->n > 0)
 		table_print(&t, b, (size_t)out_width());

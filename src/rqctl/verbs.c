@@ -60,6 +60,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_ATTEMPT] = { "attempt", 0, "N", "run it as attempt N (1)" },
 	[OPT_ID] = { "id", 0, "ID", "use this id instead of the message's own" },
 	[OPT_WAITING] = { "waiting", 0, NULL, "messages that wait for their first delivery" },
+	[OPT_HELD] = { "held", 0, NULL, "messages that wait for others of their group" },
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
 	[OPT_DELAYED] = { "delayed", 0, NULL,
 	    "messages that a producer delayed by ZADD; those of push --delay are retries" },
@@ -100,7 +101,7 @@ const struct verb verb_table[] = {
 	    "delivery, rqctl searches the next thousand.", OPT(RAW),
 	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
 	{ "peek", "QUEUE", "show the messages that come next, and leave them there",
-	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW),
+	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW) | OPT(HELD),
 	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
@@ -170,7 +171,7 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",
-	    OPT(WAITING) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
+	    OPT(WAITING) | OPT(HELD) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
 	    VERB_JSON | VERB_ASKS | VERB_LISTS, purge_run, 0 },
 	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
 	    "Messages in flight are finished. Producers can still push. It replaces an earlier\n"

@@ -39,7 +39,7 @@ struct waiting {
 	double		 score;		/* 0 where there is none; see waiting_due() */
 	const char	*tag;		/* of tags, ids of kind "unique" and entries; else "" */
 	size_t		 taglen;
-	struct delivery_info	 delivery;	/* of tags only: KEY_RETRY, KEY_BACKUP */
+	struct delivery_info	 delivery;	/* of tags only: KEY_RETRY, KEY_BACKUP, KEY_HELD */
 	int64_t		 size;		/* of the whole message */
 	const char	*data;		/* its beginning */
 	size_t		 len;

@@ -138,6 +138,7 @@ put_messages(const struct page *p, const struct family *f)
 	} states[] = {
 		{ "state=\"waiting\"", offsetof(struct depth, waiting) },
 		{ "state=\"running\"", offsetof(struct depth, in_flight) },
+		{ "state=\"held\"", offsetof(struct depth, held) },
 		{ "state=\"retry\"", offsetof(struct depth, retry) },
 		{ "state=\"delayed\"", offsetof(struct depth, delayed) },
 		{ "state=\"dead\"", offsetof(struct depth, dead) },

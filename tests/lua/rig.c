@@ -100,10 +100,11 @@ rig_do(struct rig *r, const char *fmt, ...)
 static const char *
 rig_letter(const struct rig *r, char letter)
 {
-	static const char letters[] = "QBCRDLXPSKT";
+	static const char letters[] = "QBCRDLXPSKTHGO";
 	static const enum key keys[] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY,
-		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_RATE, KEY_SCHEDULE
+		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_RATE, KEY_SCHEDULE,
+		KEY_HELD, KEY_GROUP, KEY_ORDER
 	};
 	const char *at = strchr(letters, letter);
 
@@ -195,10 +196,14 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 	}
 }
 
-/* Adds the words that all scripts of kind "stream" get. */
+/* Adds the words that all scripts of kind "stream" get, or those of groups. */
 static void
 rig_add_group(const struct rig *r, struct words *w, bool consumer)
 {
+	if (r->by != NULL && consumer)
+		words_add(w, r->by);
+	if (r->by != NULL)
+		words_fmt(w, "%d", r->places);
 	if (r->consumer == NULL)
 		return;
 	words_add(w, "rqd");
@@ -228,7 +233,8 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	words_add(&w, r->turn != NULL ? r->turn : "retry");
 	rig_add_group(r, &w, true);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
-	    r->unique ? "unique_pop" : "pop", "QBCRDPKS", &w);
+	    r->unique ? "unique_pop" : r->by != NULL ? "groups_pop" : "pop",
+	    r->by != NULL ? "QBCRDPKSHGO" : "QBCRDPKS", &w);
 	if (reply == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
@@ -297,6 +303,7 @@ rig_settle_script(struct rig *r, struct words *w)
 {
 	return r->consumer != NULL ? rig_script(r, "stream_settle", "BCRDXQ", w) :
 	    r->unique ? rig_script(r, "unique_settle", "BCRDXQ", w) :
+	    r->by != NULL ? rig_script(r, "groups_settle", "BCRDXHGO", w) :
 	    rig_script(r, "settle", "BCRDX", w);
 }
 
@@ -357,7 +364,7 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 	rig_words(&w, mode, "0", "h", "me@host", NULL);
 	words_mem(&w, tag, taglen);
 	words_add(&w, "rqd");
-	if ((reply = rig_script(r, "cancel", "BCRDXQ", &w)) == NULL)
+	if ((reply = rig_script(r, "cancel", "BCRDXQHGO", &w)) == NULL)
 		return NULL;
 	assert_int_equal(reply->elements, 2);
 	snprintf(state, sizeof(state), "%s", reply->element[0]->str);
@@ -380,14 +387,14 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	words_fmt(&w, "%lld", maxbytes);
 	words_fmt(&w, "%lld", rank);
 	words_add(&w, cursor != NULL ? cursor : "-");
-	rig_add_group(r, &w, false);
+	rig_add_group(r, &w, r->by != NULL);
 	if (r->consumer != NULL) {
 		rig_words(&w, t->scan, "16777216", NULL);
 	}
 	rig_words(&w, "acked", "1", NULL);
 	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
 	    r->unique ? rig_script(r, "unique_tick", "QBCRDLS", &w) :
-	    rig_script(r, "tick", "QBCRDLS", &w);
+	    rig_script(r, r->by != NULL ? "groups_tick" : "tick", "QBCRDLSHGO", &w);
 	if (reply == NULL)
 		return -1;
 	assert_int_equal(reply->elements, 15);
@@ -459,7 +466,8 @@ same(const redisReply *r, const char *payload, size_t len)
 /* Returns all payloads that will be delivered, and those of dead letters. */
 static const char places[] =
     "local live, dead, call = {}, {}, redis.call\n"
-    "local function tagged(t) return call('ZSCORE', KEYS[4], t) or call('ZSCORE', KEYS[5], t) end\n"
+    "local function tagged(t) return call('ZSCORE', KEYS[4], t) or call('ZSCORE', KEYS[5], t)\n"
+    "  or call('ZSCORE', KEYS[7], t) end\n"
     "local kind = call('TYPE', KEYS[1]).ok\n"
     "if kind == 'list' then live = call('LRANGE', KEYS[1], 0, -1) end\n"
     "if kind == 'stream' then\n"
@@ -488,10 +496,11 @@ static const char places[] =
 redisReply *
 rig_places(struct rig *r)
 {
-	redisReply *reply = rig_command(r, "EVAL %s 6 %s %s %s %s %s %s", places,
+	redisReply *reply = rig_command(r, "EVAL %s 7 %s %s %s %s %s %s %s", places,
 	    rig_key(r, r->unique ? KEY_SCHEDULE : KEY_QUEUE),
 	    rig_key(r, r->unique ? KEY_QUEUE : KEY_DELAYED), rig_key(r, KEY_CONTEXT),
-	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY), rig_key(r, KEY_DEAD));
+	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY), rig_key(r, KEY_DEAD),
+	    rig_key(r, KEY_HELD));
 
 	if (reply->type != REDIS_REPLY_ARRAY)
 		fail_msg("places: %s", reply->str);
@@ -549,21 +558,34 @@ static const char strays[] =
     "  local n = 0\n"
     "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do\n"
     "    local b, r = redis.call('ZSCORE', KEYS[3], tag), redis.call('ZSCORE', KEYS[4], tag)\n"
-    "    if (not b) == (not r) then bad[#bad + 1] = KEYS[k] .. ': ' .. tag end\n"
+    "    local h = redis.call('ZSCORE', KEYS[5], tag)\n"
+    "    if (b and 1 or 0) + (r and 1 or 0) + (h and 1 or 0) ~= 1 then\n"
+    "      bad[#bad + 1] = KEYS[k] .. ': ' .. tag end\n"
     "    n = n + 1\n"
     "  end\n"
-    "  if n ~= redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4]) then\n"
-    "    bad[#bad + 1] = KEYS[k] .. ': too few fields'\n"
-    "  end\n"
+    "  if n ~= redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4]) +\n"
+    "    redis.call('ZCARD', KEYS[5]) then bad[#bad + 1] = KEYS[k] .. ': too few fields' end\n"
+    "end\n"
+    "local rows = redis.call('ZRANGE', KEYS[7], 0, -1)\n"
+    "for _, row in ipairs(rows) do\n"
+    "  local group, time, tag = string.match(row, '^([^%z]+)%z%d([^%z]*)%z(.*)$')\n"
+    "  local zset = redis.call('ZSCORE', KEYS[5], tag) and 'held' or 'place'\n"
+    "  if redis.call('HGET', KEYS[6], tag) ~= group or (zset == 'held') == (time == '') then\n"
+    "    bad[#bad + 1] = KEYS[7] .. ': ' .. tag end\n"
+    "end\n"
+    "if redis.call('HLEN', KEYS[6]) ~= #rows then bad[#bad + 1] = KEYS[6] .. ': fields' end\n"
+    "for _, tag in ipairs(redis.call('HKEYS', KEYS[6])) do\n"
+    "  if redis.call('HEXISTS', KEYS[1], tag) == 0 then bad[#bad + 1] = KEYS[6] .. tag end\n"
     "end\n"
     "return bad";
 
 void
 rig_check_clean(struct rig *r)
 {
-	redisReply *bad = rig_command(r, "EVAL %s 4 %s %s %s %s", strays,
+	redisReply *bad = rig_command(r, "EVAL %s 7 %s %s %s %s %s %s %s", strays,
 	    rig_key(r, KEY_CONTEXT), rig_key(r, KEY_DELIVERY),
-	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY));
+	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY), rig_key(r, KEY_HELD),
+	    rig_key(r, KEY_GROUP), rig_key(r, KEY_ORDER));
 
 	if (bad->type != REDIS_REPLY_ARRAY)
 		fail_msg("strays: %s", bad->str);

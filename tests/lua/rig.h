@@ -23,6 +23,9 @@ struct rig {
 	 * Not NULL: use the scripts of kind "stream", with this consumer of group "rqd".
 	 */
 	const char	*consumer;
+	/* Not NULL: use the scripts of groups; the member, and the places of a group. */
+	const char	*by;
+	int		 places;
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;
@@ -67,7 +70,7 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* an error fails the test
 
 /*
  * Runs a script.  Each letter of keys stands for one of KEYS, as in the scripts (Q B C R D
- * L P S, X: QDEAD, T: QSCHEDULE, K: QRATE).  Frees the words of args.  Returns NULL on an
+ * L P S H G O, X: QDEAD, T: QSCHEDULE, K: QRATE).  Frees the words of args.  Returns NULL on an
  * error, which is in r->error.
  */
 redisReply *rig_script(struct rig *, const char *name, const char *keys, struct words *);
@@ -122,7 +125,7 @@ void	 rig_idle(struct rig *, const char *id, size_t len);	/* makes a pending ent
 
 /*
  * Where messages are.  Live: in a place from which rqd will deliver them, that is Q,
- * QDELAYED, or QCONTEXT with QBACKUP or QRETRY. Dead: in QDEAD. Of a stream's entries
+ * QDELAYED, or QCONTEXT with QBACKUP, QRETRY or QHELD. Dead: in QDEAD. Of a stream's entries
  * those are live that are new to the group, or pending and not in QBACKUP or QRETRY;
  * their payload is the value of their first field.
  */
@@ -136,8 +139,8 @@ int	 rig_dead(struct rig *, const char *payload, size_t len);
 void	 rig_digest(struct rig *, char digest[48]);
 
 /*
- * Fails the test if QCONTEXT or QDELIVERY do not hold exactly the tags of QBACKUP and
- * QRETRY.
+ * Fails the test if QCONTEXT or QDELIVERY do not hold exactly the tags of QBACKUP, QRETRY
+ * and QHELD, each in one of them, or if QGROUP and QORDER do not fit.
  */
 void	 rig_check_clean(struct rig *);
 long long rig_left(struct rig *);		/* keys; QSTATS does not count */

@@ -491,6 +491,8 @@ steps_age(void)
 
 	age(KEY_BACKUP, rig_expire);
 	age(KEY_RETRY, rig_fall_due);
+	/* The next tick looks at the groups. */
+	freeReplyObject(rig_command(&rig, "HDEL %s groups", rig_key(&rig, KEY_STATS)));
 	if (rig.consumer == NULL)
 		return;
 	r = rig_command(&rig, "XPENDING %s rqd - + 100", rig_key(&rig, KEY_QUEUE));
@@ -512,6 +514,7 @@ do_limits(const struct words *w)
 	rig.gap = atof(option(w, "gap", "0"));
 	rig.slack = atof(option(w, "slack", "0"));
 	rig.max_crashes = atoi(option(w, "crashes", "1000000"));
+	rig.places = atoi(option(w, "places", "1"));
 }
 
 /* The verbs that take a few lines; false: it is none of these. */
@@ -630,7 +633,8 @@ step(const struct section *s, char *text, bool may_fail)
 		    strncmp(buf_str(&answer), "ERR", 3) != 0 : answer_fits(want)))
 			continue;
 		print_message("# %s: %s (line %d, %s): \"%s\"%s%s answers: %.2000s\n", s->file,
-		    s->name, s->line, rig.consumer != NULL ? "stream" : rig.unique ? "ids" : "list",
+		    s->name, s->line, rig.consumer != NULL ? "stream" : rig.unique ? "ids" :
+		    rig.by != NULL ? "groups" : "list",
 		    text, want != NULL ? " must answer:" : "", want != NULL ? want : "",
 		    buf_str(&answer));
 		return -1;
@@ -677,6 +681,7 @@ steps_reset(unsigned kind)
 	calls = score = 0;
 	rig.unique = kind == OF_IDS;
 	rig.consumer = kind == OF_STREAM ? "me" : NULL;
+	rig.by = kind == OF_GROUPS ? "g" : NULL;
 	do_limits(&none);
 	rig.nmore = 0;
 	ticked = (struct ticked){ .scan = "" };
@@ -696,6 +701,7 @@ kinds_of(const char *words)
 	return (strstr(words, "list") != NULL ? OF_LIST : 0) |
 	    (strstr(words, "ids") != NULL ? OF_IDS : 0) |
 	    (strstr(words, "stream") != NULL ? OF_STREAM : 0) |
+	    (strstr(words, "groups") != NULL ? OF_GROUPS : 0) |
 	    (strstr(words, "all") != NULL ? OF_ALL : 0);
 }
 

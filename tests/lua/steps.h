@@ -1,7 +1,8 @@
 /*
  * Tests of scripts as text.  A file NAME.steps has sections:
  *
- *	== list ids stream: what is shown	the kinds that it is run for; "all": these three
+ *	== list ids stream: what is shown	the kinds that it is run for; "all": these three;
+ *						"groups": by the member "g"
  *	add #1 plain				one step a line, or several, with "; " between
  *	pop 2 = 1 ~i.1.2			with the answer that it must have
  *
@@ -15,7 +16,7 @@
  *	pop N [BYTES [MAX [DEADLINE]]]	calls i.1, i.2 ...; answers TAG ... with /ATTEMPTS/
  *				CRASHES if there are some, !MARK, (LENGTH) if not sent
  *	popped status|limited|taken|due|payload I|idlen I	what pop has found, of delivery I
- *	limits [NAME=VALUE ...]	of pops: turn (its words with ","), fleet, gap, slack, crashes
+ *	limits [NAME=VALUE ...]	of pops: turn (its words with ","), fleet, gap, slack, crashes, places
  *	settle I OP [ARG]	of delivery I
  *	settles WORD ...	settle, with these words after those that all calls have
  *	to LIST ...		the lists that "settles" may push to
@@ -28,7 +29,7 @@
  *	call SCRIPT KEYS WORD ...	answers its reply; KEYS as rig_script()
  *	live PAYLOAD | dead PAYLOAD	how many there are; clean: rig_check_clean(); left: of keys
  *	deny COMMAND | allow	of the user of all further steps
- *	age			all leases end, all retries fall due
+ *	age			all leases end, all retries fall due, groups are looked at
  *	mark | unchanged	nothing may have changed since
  *	times N STEP | until STEP = ANSWER | sleep MILLISECONDS
  * Any other step is a command of Redis.  An error is an answer; without "=" it fails the test.
@@ -37,7 +38,7 @@
 
 #include "rig.h"
 
-enum { OF_LIST = 1, OF_IDS = 2, OF_STREAM = 4, OF_ALL = 7 };
+enum { OF_LIST = 1, OF_IDS = 2, OF_STREAM = 4, OF_GROUPS = 8, OF_ALL = 7 };
 
 struct section {
 	char		*file, *name;

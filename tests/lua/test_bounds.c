@@ -33,7 +33,7 @@ struct row {
  * an entry, the least that Redis can do, takes 0.25 us.
  */
 static const char prelude[] =
-    "local Q, B, C, R, D, L, P, S, X, K, T = unpack(KEYS)\n"
+    "local Q, B, C, R, D, L, P, S, X, K, T, H, G, O = unpack(KEYS)\n"
     "local call, N = redis.call, 100000\n"
     "local now = tonumber(call('TIME')[1])\n"
     /* Doubles the string, because string.rep() copies byte by byte. */
@@ -89,6 +89,16 @@ static const char prelude[] =
     "  local w = {'XADD', X, i .. '-1', 'id', 'i' .. i, 'message', rep('m', size), "
     "'reason', 'exit'}\n"
     "  for k = 1, nf do w[#w + 1] = 'f' .. k w[#w + 1] = 'v' end call(unpack(w)) end end\n"
+    /* t1, t2 ... have places in so many groups; h1, h2 ... are held. */
+    "local function taken(n, groups)\n"
+    "  many('HSET', G, n, function(i) return 't' .. i, tostring(i % groups) end)\n"
+    "  many('ZADD', O, n, function(i) return '0', i % groups .. '\\0000\\0t' .. i end) end\n"
+    "local function held(n, groups)\n"
+    "  many('HSET', G, n, function(i) return 'h' .. i, tostring(i % groups) end)\n"
+    "  many('HSET', C, n, function(i) return 'h' .. i, 'x' end)\n"
+    "  many('ZADD', H, n, function(i) return tostring(now + i / 1e6), 'h' .. i end)\n"
+    "  many('ZADD', O, n, function(i) return '0', i % groups .. '\\0002' ..\n"
+    "    string.format('%017.6f', now + i / 1e6) .. '\\0h' .. i end) end\n"
     "local function group() call('XGROUP', 'CREATE', Q, 'rqd', '0', 'MKSTREAM') end\n"
     /* Makes a stream by f, once, in the same way. */
     "local function once(name, f) call('SELECT', 1) if call('EXISTS', name) == 0 then f(name) end\n"
@@ -103,8 +113,10 @@ static const char prelude[] =
 
 #define POP	"pop", "QBCRDPKS"
 #define POP_N	"200 1048576 16777216 3 x.1 0 0 0 0 retry"
-#define TICK	"tick", "QBCRDLS"
+#define TICK	"tick", "QBCRDLSHGO"
 #define TICK_N	"60 60 1 1e12 250 1048576 0 0"
+#define GPOP	"groups_pop", "QBCRDPKSHGO"
+#define GTICK	"groups_tick", "QBCRDLSHGO"
 #define UTICK	"unique_tick", "QBCRDLS"
 #define UPOP	"unique_pop", "QBCRDPKS"
 #define SPOP	"stream_pop", "QBCRDPKS"
@@ -331,6 +343,67 @@ static const struct row rows[] = {
 	MANY("unique_dead_retry: 500 letters",
 	    "letters(500, 8, 2000)",
 	    "unique_dead_retry", "QX", "1048576", 500, "%d-1"),
+	/* Groups. */
+	ROW("groups_pop: 1,000 of one group",
+	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"a\"}') end",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 1,000 of 500 groups, 100,000 held",
+	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"' .. i % 500 .. "
+	    "'\"}') end held(N, 500)",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 1,000 of 500 groups with 100 places",
+	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"' .. i % 500 .. "
+	    "'\"}') end same(B, N, now) taken(N, 500)",
+	    GPOP, POP_N " g 100"),
+	ROW("groups_pop: 100,000 due retries of one group",
+	    "same(R, N, 1000) state(N) bodies(N, '{\"g\":1}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 64 KiB of \"g\":1, x 16",
+	    "push(16, string.sub('{\"x\":0,' .. rep('\"g\":1,', 12000) .. '', 1, 65529) .. "
+	    "'\"y\":1}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 64 KiB of \"g\": and digits x 16",
+	    "push(16, '{\"g\":1.5,\"g\":' .. rep('1', 65000) .. '}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 64 KiB of \"g\": and blanks x 16",
+	    "push(16, '{\"g\":1.5,' .. rep('\"g\"' .. rep(' ', 300) .. ':1,', 200) .. '\"g\":1}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 64 KiB of [[],[],... x 16",
+	    "push(16, '{\"x\":[' .. rep('[],', 21800) .. '[]],\"g\":7}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: 200 of 10 KiB of one group",
+	    "push(200, '{\"g\":1,\"x\":\"' .. rep('x', 10400) .. '\"}')",
+	    GPOP, POP_N " g 1"),
+	ROW("groups_pop: retries of 1 MiB, by their ids",
+	    "same(R, 50, 1000, 'a/') for i = 1, 50 do call('HSET', C, 'a/' .. i, MIB) end",
+	    GPOP, POP_N " / 1"),
+	MANY("groups_settle: 64 acks of one group",
+	    "same(B, N, 1000) state(N) taken(64, 1) held(N, 1)",
+	    "groups_settle", "BCRDXHGO", "0 h 100", 64, "ack t%d x.1.%d"),
+	MANY("groups_settle: 64 acks of 64 groups whose held messages are gone",
+	    "same(B, N, 1000) state(N) taken(64, 64) held(N, 64) call('DEL', C)",
+	    "groups_settle", "BCRDXHGO", "0 h 100", 64, "ack t%d x.1.%d"),
+	ROW("groups_tick: 100,000 groups",
+	    "same(B, N, now) state(N) bodies(N, 'x') taken(N, N)",
+	    GTICK, TICK_N " g 1"),
+	ROW("groups_tick: 1,000 groups with 100 places, all gone",
+	    "taken(N, 1000)",
+	    GTICK, TICK_N " g 100"),
+	ROW("groups_tick: 100,000 held of one group that is stuck",
+	    "held(N, 1)",
+	    GTICK, TICK_N " g 1"),
+	ROW("groups_tick: QORDER is gone",
+	    "held(N, 500) call('DEL', O)",
+	    GTICK, TICK_N " g 1"),
+	ROW("groups_tick: QGROUP is gone",
+	    "held(N, 500) call('DEL', G)",
+	    GTICK, TICK_N " g 1"),
+	ROW("tick: 100,000 held by daemons with groups",
+	    "held(N, 500)",
+	    TICK, TICK_N),
+	MANY("drop: 500 held",
+	    "held(N, 5)",
+	    "drop", "CRDXQHGO", "drop 0 h e rqd", 500, "h%d"),
 	/* rqctl. */
 	ROW("purge: a list, 1 MiB each", "push(60, MIB)", "purge", "Q", "500 right"),
 	ROW("purge: a list of 1 M",
@@ -348,7 +421,7 @@ static const struct row rows[] = {
 	ROW("forget_queue: 100,000 in each key",
 	    "zset(B, N) zset(R, N) zset(L, N) bodies(N, 'x') state(N) letters(20000, 8, 10) "
 	    "push(N, 'm')",
-	    "forget_queue", "QBRLXCDPSTK", "force"),
+	    "forget_queue", "QBRLXHCDPSTKGO", "force"),
 	ROW("stream_purge: 100,000 entries",
 	    "unread(100000) group()",
 	    "stream_purge", "Q", "rqd 100000-1 100000"),
@@ -363,22 +436,22 @@ static const struct row rows[] = {
 	    "dead_retry", "BCRDX", "1048576", 60, "%d-1"),
 	ROW("bury: 1 MiB",
 	    "same(R, N, 1000) bodies(1, MIB) call('HSET', D, 't1', '0 0 - 1000.0 2')",
-	    "drop", "CRDXQ", "bury 0 h e rqd t1"),
+	    "drop", "CRDXQHGO", "bury 0 h e rqd t1"),
 	ROW("bury: 1 MiB in QDELIVERY",
 	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
-	    "drop", "CRDXQ", "bury 0 h e rqd t1"),
+	    "drop", "CRDXQHGO", "bury 0 h e rqd t1"),
 	ROW("cancel: a letter of 1 MiB",
 	    "same(R, N, 1000) bodies(1, MIB) call('HSET', D, 't1', '0 0 - 1000.0 2')",
-	    "cancel", "BCRDXQ", "dead 0 h e t1 rqd"),
+	    "cancel", "BCRDXQHGO", "dead 0 h e t1 rqd"),
 	ROW("cancel: 1 MiB in QDELIVERY",
 	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
-	    "cancel", "BCRDXQ", "drop 0 h e t1 rqd"),
+	    "cancel", "BCRDXQHGO", "drop 0 h e t1 rqd"),
 	ROW("cancel: one of 100,000 in flight",
 	    "same(B, N, 1000) state(N) bodies(N, 'x')",
-	    "cancel", "BCRDXQ", "drop 0 h e t50000 rqd"),
+	    "cancel", "BCRDXQHGO", "drop 0 h e t50000 rqd"),
 	ROW("cancel: a tag of 1 MiB",
 	    "call('ZADD', R, 1000, MIB) call('HSET', C, MIB, MIB)",
-	    "cancel", "BCRDXQ", "dead 0 h e @1048576 rqd"),
+	    "cancel", "BCRDXQHGO", "dead 0 h e @1048576 rqd"),
 	/* As many as rqctl looks at. */
 	ROW("cancel_waiting: the last one of 300,000",
 	    "push(299999, 'm') call('LPUSH', Q, 'x')",
@@ -401,7 +474,7 @@ static const struct row rows[] = {
 	MANY("drop: 500",
 	    "same(R, 100000, 1000) for i = 1, 1000 do call('HSET', D, 't' .. i, '0 0 - 1000.0 "
 	    "2') end bodies(1000, rep('x', 10000))",
-	    "drop", "CRDXQ", "drop 0 h e rqd", 500, "t%d"),
+	    "drop", "CRDXQHGO", "drop 0 h e rqd", 500, "t%d"),
 	MANY("due: 500",
 	    "many('ZADD', R, 100000, function(i) return tostring(now + i), 't' .. i end)",
 	    "due", "R", "", 500, "t%d"),
@@ -465,17 +538,17 @@ static const struct row rows[] = {
 	    "for i = 1, 5000 do call('XADD', Q, i .. '-1', 'message', 'm') end group() "
 	    "call('XREADGROUP', 'GROUP', 'rqd', 'o', 'COUNT', 10, 'STREAMS', Q, '>') "
 	    "call('XDEL', Q, '3000-1')",
-	    "stream_depth", "RLQ", "rqd"),
+	    "stream_depth", "RLQH", "rqd"),
 	ROW("unique_depth: 200,000 ids, milliseconds, payloads of 1 MiB",
 	    "for i = 1, 200000 do call('ZADD', Q, i % 2 == 0 and 1.5e9 + i or 1.5e12 + i, i) end "
 	    "for i = 1, 20 do call('ZADD', L, 1.5e9 + i, MIB .. i) end "
 	    "for i = 1, 1000 do call('ZADD', R, 1.5e9 + i, 'tag' .. i) end",
-	    "unique_depth", "RLQ", "rqd"),
+	    "unique_depth", "RLQH", "rqd"),
 	ROW("stream_depth: entries of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900) end group() call('XREADGROUP', 'GROUP', 'rqd', "
 	    "'o', 'COUNT', 1, 'STREAMS', Q, '>') local e = call('XREVRANGE', Q, '+', '-', "
 	    "'COUNT', 1)[1] call('XDEL', Q, e[1])",
-	    "stream_depth", "RLQ", "rqd"),
+	    "stream_depth", "RLQH", "rqd"),
 };
 
 /* The words keep a pointer to this text. */
@@ -516,11 +589,12 @@ set_up(const char *lua)
 	char *text = xasprintf("%s%s", prelude, lua);
 
 	rig_do(&rig, "FLUSHDB");
-	rig_do(&rig, "EVAL %s 11 %s %s %s %s %s %s %s %s %s %s %s", text,
+	rig_do(&rig, "EVAL %s 14 %s %s %s %s %s %s %s %s %s %s %s %s %s %s", text,
 	    rig_key(&rig, KEY_QUEUE), rig_key(&rig, KEY_BACKUP), rig_key(&rig, KEY_CONTEXT),
 	    rig_key(&rig, KEY_RETRY), rig_key(&rig, KEY_DELIVERY), rig_key(&rig, KEY_DELAYED),
 	    rig_key(&rig, KEY_PAUSED), rig_key(&rig, KEY_STATS), rig_key(&rig, KEY_DEAD),
-	    rig_key(&rig, KEY_RATE), rig_key(&rig, KEY_SCHEDULE));
+	    rig_key(&rig, KEY_RATE), rig_key(&rig, KEY_SCHEDULE), rig_key(&rig, KEY_HELD),
+	    rig_key(&rig, KEY_GROUP), rig_key(&rig, KEY_ORDER));
 	free(text);
 }
 
@@ -765,7 +839,7 @@ static const struct entry_row {
 	{ STICK, "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216", true },
 	{ "stream_peek", "Q", "rqd 500 65536 \"\" 0", false },
 	{ "stream_show", "Q", "rqd 1-1", false },
-	{ "stream_depth", "RLQ", "rqd", false },
+	{ "stream_depth", "RLQH", "rqd", false },
 	{ "dead_list", "X", "1 + - 500 -1 \"\" \"\"", false },
 	{ "dead_retry", "BCRDX", "1048576 1-1", false },
 };

@@ -9,7 +9,7 @@ run_file(const char *name)
 	int failed = 0;
 
 	for (size_t i = 0; i < n; i++)
-		for (unsigned kind = OF_LIST; kind <= OF_STREAM; kind <<= 1) {
+		for (unsigned kind = OF_LIST; kind <= OF_GROUPS; kind <<= 1) {
 			if ((all[i].kinds & kind) == 0)
 				continue;
 			steps_reset(kind);
@@ -25,6 +25,7 @@ TEST(test_cancel)	{ run_file("cancel"); }
 TEST(test_scripts)	{ run_file("scripts"); }
 TEST(test_stream)	{ run_file("stream"); }
 TEST(test_unique)	{ run_file("unique"); }
+TEST(test_groups)	{ run_file("groups"); }
 TEST(test_hand_over)	{ run_file("hand_over"); }
 
 int

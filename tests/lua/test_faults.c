@@ -103,6 +103,7 @@ work_off(const char *fault)
 			fail_msg("%s, %s: there is no end of messages", path->name, fault);
 	} while (rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)) > 0 ||
 	    rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)) > 0 ||
+	    rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_HELD)) > 0 ||
 	    (rig.unique && rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_QUEUE)) > 0));
 }
 
@@ -303,7 +304,7 @@ static void
 each_path(void (*fn)(unsigned kind))
 {
 	for (size_t i = 0; i < npaths; i++)
-		for (unsigned kind = OF_LIST; kind <= OF_STREAM; kind <<= 1)
+		for (unsigned kind = OF_LIST; kind <= OF_GROUPS; kind <<= 1)
 			if (paths[i].kinds & kind) {
 				path = &paths[i];
 				fn(kind);

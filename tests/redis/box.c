@@ -237,6 +237,8 @@ box_init(struct box *b, const struct server *s, const char *name)
 	b->cfg->key = xstrdup("orders");
 	b->cfg->rate = xstrdup("");
 	b->cfg->consumer_group = xstrdup("rqd");
+	b->cfg->group_by = xstrdup("");
+	b->cfg->group_concurrency = 1;
 	b->cfg->lease = b->cfg->foreign_timeout = 60 * SEC;
 	b->cfg->message_max = 16 << 20;
 	snprintf(b->instance, sizeof(b->instance), "%s-%06x", name, (unsigned)unit_below(1 << 24));

@@ -10,7 +10,8 @@ TEST(test_names)
 {
 	static const char *const want[KEY_MAX] = {
 		"{q}", "{q}BACKUP", "{q}CONTEXT", "{q}DELIVERY", "{q}RETRY", "{q}DELAYED",
-		"{q}DEAD", "{q}PAUSED", "{q}STATS", "{q}SCHEDULE", "{q}RATE"
+		"{q}DEAD", "{q}PAUSED", "{q}STATS", "{q}SCHEDULE", "{q}RATE", "{q}HELD",
+		"{q}GROUP", "{q}ORDER"
 	};
 	struct keys k;
 	int i;

@@ -1,6 +1,6 @@
--- cancel: ends a message that was delivered before, or that is delayed in QRETRY.
+-- cancel: ends a message that was delivered before, that is delayed in QRETRY, or held in QHELD.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER
 -- ARGV    mode       "drop": it is deleted; "dead": it becomes a dead letter, reason
 --                    "cancelled"; "retry": its owner ends its run, and it fails; "look":
 --                    nothing is changed
@@ -12,15 +12,17 @@
 --         group      of consumers, if Q is a stream
 -- Returns {state, token}
 --         state "waiting": nobody had it, and it is gone now (mode "retry": nothing is changed);
+--         "held": the same, from QHELD;
 --         "running": its owner will end the handler, then settle it; "expired": the same, or if
 --         the owner is gone, the next pop settles it ("retry": delivers it); "foreign": another
---         consumer has it, and nothing is changed; "unknown": it is in neither zset
+--         consumer has it, and nothing is changed; "unknown": it is in no zset
 --         token: of the owner, else ""
 -- Effect  A message that has an owner gets a mark before its token (see part/mark.lua),
 --         and stays where it is until its handler has ended.  Any other one is gone at once;
---         its letter is written before.
+--         its letter is written before.  The next message of its group is due.
 -- Again   Marks it again, with the later mode.  Otherwise the second time it is unknown.
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local H, G, O = KEYS[7], KEYS[8], KEYS[9]
 local call = redis.call
 local mode, dead_max, host, tag, group = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 --@ include mark
@@ -31,16 +33,19 @@ local leave = call('TYPE', Q).ok == 'stream' and acknowledge or function() end
 
 local value = string.sub(call('HGET', D, tag) or '', 1, 300)
 local in_backup, in_retry = call('ZSCORE', B, tag), call('ZSCORE', R, tag)
+local held = not (in_backup or in_retry) and call('ZSCORE', H, tag)
 call('HLEN', C)
-if not (in_backup or in_retry) then return {'unknown', ''} end
+if not (in_backup or in_retry or held) then return {'unknown', ''} end
 local counts, attempts, token, rest = string.match(value, '^((%d+) %d+ )(%S+)( %S+ (%d+))$')
 local bare = unmark(token)
 if in_backup and not token then return {'foreign', ''} end
 -- These commands remove nothing.  They go first so that maxmemory refuses none of the
 -- later ones, and so that a missing permission shows before the first change.
 local t = call('TIME')
-local nobody = '\0' .. t[1] .. t[2]
+local stamp, nobody = string.format('%.6f', t[1] + t[2] / 1e6), '\0' .. t[1] .. t[2]
+--@ include groups
 if mode ~= 'look' then
+  permitted()
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   call('ZREM', R, nobody)
@@ -51,7 +56,8 @@ if in_backup or (bare or '-') ~= '-' then
   if mode ~= 'look' then call('HSET', D, tag, counts .. front .. bare .. rest) end
   return {in_backup and 'running' or 'expired', bare}
 end
-if mode == 'look' or mode == 'retry' then return {'waiting', ''} end
+local state = held and 'held' or 'waiting'
+if mode == 'look' or mode == 'retry' then return {state, ''} end
 local body = mode == 'dead' and call('HGET', C, tag)
 if body then
   local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
@@ -59,7 +65,9 @@ if body then
   call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', by, ''), 2))
 end
 leave({tag})
+if held then unhold(tag) end
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)
-return {'waiting', ''}
+leave_groups({tag})
+return {state, ''}

@@ -1,7 +1,7 @@
 -- depth: tells for how long the oldest due message has waited, if Redis has a time
 -- for it; and of a stream how many entries wait.
 --
--- KEYS    QRETRY QDELAYED Q
+-- KEYS    QRETRY QDELAYED Q QHELD
 -- ARGV    group      of a stream
 -- Returns {seconds, least, waiting}
 --         seconds: of the longest wait, as text; "0" if none is due; a list has no times.
@@ -12,7 +12,7 @@
 -- Effect  None: reads only.
 -- Again   Reads again.
 --@ sources list zset stream
-local R, L, Q = KEYS[1], KEYS[2], KEYS[3]
+local R, L, Q, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call = redis.call
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
@@ -39,6 +39,8 @@ end
 
 look(R)
 look(L)
+--@ for list
+look(H)
 --@ for zset
 look(Q)
 --@ for stream

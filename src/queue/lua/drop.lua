@@ -1,6 +1,6 @@
--- drop: deletes messages that wait in QRETRY, or makes dead letters of them.
+-- drop: deletes messages that wait in QRETRY or QHELD, or makes dead letters of them.
 --
--- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD Q
+-- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER
 -- ARGV    mode       "drop" or "bury": a dead letter, reason "buried"
 --         dead_max   letters to keep, "0": all
 --         host       for the letter
@@ -10,9 +10,11 @@
 -- Returns {gone, held}: held: how many stay because their lease ended while a daemon had
 --         them in flight, which may still settle them; or, to be buried, because they were
 --         cancelled: the next pop ends them as that says
--- Effect  They are gone from all keys; a letter is written before.
+-- Effect  They are gone from all keys; a letter is written before.  The next messages of their
+--         groups are due.
 -- Again   Safe to repeat: it passes over messages that are gone.
 local C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local call = redis.call
 local bury, dead_max, host, group = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5]
 --@ include letter
@@ -24,7 +26,9 @@ call('HLEN', D)
 -- These commands remove nothing.  They go first so that maxmemory refuses none of the
 -- later ones, and so that a missing permission shows before the first change.
 local t = call('TIME')
-local nobody = '\0' .. t[1] .. t[2]
+local stamp, nobody = string.format('%.6f', t[1] + t[2] / 1e6), '\0' .. t[1] .. t[2]
+--@ include groups
+permitted()
 call('ZREM', R, nobody)
 call('HDEL', C, nobody)
 leave({})
@@ -33,7 +37,8 @@ for i = 6, #ARGV do
   local tag = ARGV[i]
   local value = string.sub(call('HGET', D, tag) or '', 1, 300)
   local attempts, token, idlen = string.match(value, '^(%d+) %d+ (%S+) %S+ (%d+)$')
-  local body = call('ZSCORE', R, tag) and (not bury or call('HGET', C, tag))
+  local aside = call('ZSCORE', H, tag)
+  local body = (aside or call('ZSCORE', R, tag)) and (not bury or call('HGET', C, tag))
   if body and not string.find(token or '-', bury and '^%-$' or '%-$') then
     held = held + 1
   elseif body then
@@ -42,9 +47,11 @@ for i = 6, #ARGV do
       call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4], ''), 2))
     end
     leave({tag})
+    if aside then unhold(tag) end
     call('ZREM', R, tag)
     call('HDEL', C, tag)
     call('HDEL', D, tag)
+    leave_groups({tag})
     gone = gone + 1
   end
 end

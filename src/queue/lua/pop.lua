@@ -1,6 +1,7 @@
 -- pop: leases due retries and waiting messages to the caller.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS; with groups also QHELD
+--         QGROUP QORDER
 -- ARGV    n          messages wanted, >= 1
 --         maxbytes   payload per call; the last message may go beyond
 --         max        of a longer payload only the length is sent,
@@ -19,6 +20,8 @@
 --                    takes 1 of the room, one that has failed before takes EACH
 --         group      of a stream: made at its beginning if it is missing
 --         consumer   the caller's name in it
+--         by places  with groups: the member that names the group, or "/"; how many messages
+--                    of a group may be in flight at once
 -- Returns {status, now, waiting, due, dropped, limited, taken, then for each message:
 --         tag, idlen, token, attempts, crashes, payload}
 --         status "ok", or "late" (after its deadline), or "paused" (then: why, its TTL
@@ -36,11 +39,13 @@
 --         A retry that was cancelled comes with its mark before the token (see
 --         part/mark.lua), and keeps it: the caller settles it and does not run it.
 --         QSTATS counts messages taken from the oldest end of Q, last of all.
+--         With groups, a message that may not start is held (see part/groups.lua), at most
+--         500 in one call; "newest" is "new".
 --         A retry without payload is dropped and counted.  A retry whose token
 --         is not "-" expired there: crashes + 1.
 -- Again   A second call pops other messages.  After a lost reply, reclaim makes those
 --         due that the call has taken.
---@ sources list names zset stream
+--@ sources list names groups zset stream
 local Q, B, C, R, D, P, K, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 --@ include mark
 local call, find, match, sub = redis.call, string.find, string.match, string.sub
@@ -54,12 +59,20 @@ local stamp = string.format('%.6f', now)
 local first = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2]
 call('HLEN', C)
 --@ include pause
---@ for list names
+--@ for list names groups
 local waiting = call('LLEN', Q)
 --@ for zset
 --@ include soonest
 --@ include unique
 local waiting = due_by(Q, now)
+--@ for groups
+local H, G, O = KEYS[9], KEYS[10], KEYS[11]
+local by, places = ARGV[11], tonumber(ARGV[12])
+call('ZCARD', H)
+call('HLEN', G)
+call('ZCARD', O)
+--@ include groups
+--@ include places
 --@ for stream
 local group, consumer = ARGV[11], ARGV[12]
 --@ include stream_new
@@ -132,12 +145,16 @@ if due then
   call('HGET', D, nobody)
   call('HSTRLEN', C, nobody)
 end
---@ for list names
+--@ for list names groups
 if waiting > 0 then call('LTRIM', Q, 0, -1) end
 if waiting > 0 and due then
   call('LINDEX', Q, -1)
   call('ZMSCORE', B, nobody)
 end
+--@ for groups
+permitted()
+call('HDEL', D, nobody)
+call('HDEL', C, nobody)
 --@ for zset
 call('ZREM', Q, nobody)
 call('ZMSCORE', B, nobody)
@@ -194,10 +211,20 @@ local function lease(zadd, hset, copy)
   if long then call('ZREM', B, long) end
 end
 
+--@ for list groups
+--@ include ident
+--@ for groups
+--@ include pop_groups
+--@ end
+
 -- Leases these due retries, as far as there is room.  values: their fields in
 -- QDELIVERY.
 local function take(tags, values)
   local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
+--@ for groups
+  -- One that has no place yet is to get one: it was delayed, replayed, or has lost its place.
+  local own, starts, old = call('HMGET', G, unpack(tags)), {}, {}
+--@ end
   for i, tag in ipairs(tags) do
     local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
     local attempts = math.min(tonumber(a) or 0, 999999999)
@@ -214,6 +241,19 @@ local function take(tags, values)
     elseif not body then
       leave[#leave + 1], gone[#gone + 1] = tag, tag
     else
+--@ for groups
+      local id, group = sub(tag, 1, tonumber(l) or -1), nil
+      if not own[i] and not mark and type(body) == 'string' then group = group_of(body, id) end
+      if group == false or aside > 0 and (aside == 500 or bytes + size > room) then full = true break end
+      if enters(group) then
+        starts[i] = group
+      else
+        bytes, body = bytes + size, put_aside(id, attempts, crashes, body, group)
+        leave[#leave + 1], old[#old + 1] = tag, tag
+      end
+    end
+    if body then
+--@ end
       leave[#leave + 1] = tag
       left = left - (failed and each or 1)
       local idlen = math.min(tonumber(l) or #tag, #tag)
@@ -227,6 +267,10 @@ local function take(tags, values)
     end
   end
   if #leave == 0 then return end
+--@ for groups
+  hold()
+  take_places(tags, starts)
+--@ end
   if #zadd > 0 then
     call('HSET', D, unpack(hset))
     call('ZADD', B, unpack(zadd))
@@ -238,9 +282,18 @@ local function take(tags, values)
 --@ end
   end
   call('ZREM', R, unpack(leave))
+--@ for groups
+  if #old > 0 then
+    call('HDEL', C, unpack(old))
+    call('HDEL', D, unpack(old))
+  end
+--@ end
   if #gone > 0 then
     dropped = dropped + #gone
     call('HDEL', D, unpack(gone))
+--@ for groups
+    leave_groups(gone, places)
+--@ end
   end
 end
 
@@ -281,8 +334,6 @@ local function fewest()
 end
 
 -- fresh(enough, newest) leases new messages until got is enough.
---@ for list
---@ include ident
 --@ for names
 -- The message is the name of a key, and that is its id, if it can be one.
 local function ident(s)
@@ -310,7 +361,7 @@ elseif turn == 'newest' then fewest() end
 fresh(n)
 retries(n)
 
---@ for list names
+--@ for list names groups
 waiting = waiting - took
 -- The fleet's total, for the estimate of how long messages wait (src/policy/waited.h).  What a
 -- probe takes at the newest end is not counted, as if it had not arrived.
@@ -326,6 +377,9 @@ if gap > 0 then
   tat = tat + got * gap
 end
 out[3] = waiting
+--@ for groups
+first = first or promoted_any
+--@ end
 out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 -- Only messages that were passed over are due: the caller must not pop again at once.
 if passed > 0 and got == 0 then out[4] = string.format('%.6f', now + 0.1) end

@@ -1,10 +1,10 @@
 -- settle: writes the results of deliveries.  One call settles many, each independently.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD, of a zset or stream Q, then the lists
---         that are pushed to
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD, of a zset or stream Q, with groups QHELD
+--         QGROUP QORDER, then the lists that are pushed to
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
---         group      of a stream
+--         group      of a stream; with groups: how many messages of one may be in flight
 --         then for each result one of
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
@@ -42,15 +42,24 @@
 --         changed.  An entry of a stream is acknowledged (XACK) when it is done, whoever
 --         has it.  An id of a zset that was put off while it ran gets its score back
 --         before its tag leaves QBACKUP.
+--         With groups, the next held message of the group is due when this one is done; if
+--         several may be in flight, also when it is to be tried again later.
 -- Again   The second answer is "gone" for an ack or a letter, "held" for a retry, defer
 --         or return.  The token is removed last, so a result that failed in the middle
 --         is done again, to the same end.
---@ sources list zset stream
+--@ sources list groups zset stream
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
 --@ for list
 local targets = 5
+--@ for groups
+local H, G, O = KEYS[6], KEYS[7], KEYS[8]
+local targets, places = 8, tonumber(ARGV[3])
+first = 4
+call('ZCARD', H)
+call('HLEN', G)
+call('ZCARD', O)
 --@ for zset stream
 local targets = 6
 --@ for zset
@@ -82,6 +91,13 @@ local now = t[1] + t[2] / 1e6
 local nobody = '\0' .. t[1] .. t[2]
 call('HDEL', C, nobody)
 if hooks.leave then call('ZREM', B, nobody) end
+--@ for groups
+local stamp = string.format('%.6f', now)
+--@ include groups
+permitted()
+-- hooks.left(tags): they have left QBACKUP and QRETRY.
+hooks.left = function(tags) retries = leave_groups(tags, places) or retries end
+--@ end
 local out = {string.format('%.6f', now), ''}
 
 -- An error's text.  Redis before 7.2 does not name the command that is not permitted.
@@ -111,6 +127,7 @@ local function forget(tags)
   if retries then call('ZREM', R, unpack(tags)) end
   call('HDEL', C, unpack(tags))
   call('HDEL', D, unpack(tags))
+  if hooks.left then hooks.left(tags) end
 end
 
 if ARGV[first] == 'push' or ARGV[first] == 'grow' then
@@ -145,6 +162,7 @@ local function acks(at)
   if retries then call('ZREM', R, unpack(done)) end
   call('HDEL', C, unpack(done))
   call('HDEL', D, unpack(done))
+  if hooks.left then hooks.left(done) end
 end
 
 -- Settles one delivery in any other way.
@@ -178,6 +196,9 @@ local function one(a)
     if hooks.leave then hooks.leave({tag}) end
     call('ZREM', B, tag)
     call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. (front or '') .. '- ' .. rest)
+--@ for groups
+    if op ~= 'return' and places > 1 then hooks.left({tag}) end
+--@ end
   end
   if op == 'return' and not cancelled then later(0) return 'ok' end
   if (op == 'retry' or op == 'defer') and not cancelled then

@@ -1,7 +1,7 @@
 -- tick: puts expired deliveries and due delayed messages back, removes leftovers, and
 -- adds counters.  The step is bounded; "more" asks for another one.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QDELAYED QSTATS
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QDELAYED QSTATS; of a list QHELD QGROUP QORDER
 -- ARGV    lease      seconds
 --         foreign    seconds after which a foreign consumer's delivery expires
 --         requeue    "1": put expired deliveries back; "0": do only the rest
@@ -11,6 +11,7 @@
 --         maxbytes   payload moved; one message always is
 --         rank       where to go on in QBACKUP; 0, or what the last step returned
 --         cursor     of the sweep of QDELIVERY; 0, or what the last tick returned; "-": no sweep
+--         by places  with groups: as pop
 --         group scan max  of a stream: scan: where to go on in the pending list; "", or what
 --                    the last step returned; max: as pop
 --         then       COUNTER DELTA ... for QSTATS
@@ -28,8 +29,10 @@
 --         Of a zset, all that is expired goes to QRETRY, and ids that were put off and do
 --         not run get their scores back.  Of a stream, too; and what another consumer has
 --         left pending for longer than foreign (see part/tick_stream.lua).
+--         With groups, those whose messages wait for nobody go on (see part/tick_groups.lua).
+--         Of a list without groups, what a daemon with groups has held is due, oldest first.
 -- Again   Finds less to do.  Counters may be added twice.
---@ sources list zset stream
+--@ sources list groups zset stream
 local Q, B, C, R, D, L, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call = redis.call
 local lease, foreign, requeue = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
@@ -62,7 +65,17 @@ local function attempt(f)
 end
 local waiting, counters, delayed = 0, 9, ''
 --@ include soonest
---@ for list
+--@ for list groups
+local H, G, O = KEYS[8], KEYS[9], KEYS[10]
+--@ for groups
+local places = tonumber(ARGV[10])
+call('ZCARD', H)
+call('HLEN', G)
+call('ZCARD', O)
+counters = 11
+--@ include groups
+--@ include places
+--@ for list groups
 --@ include taken
 call('LLEN', Q)
 hooks.foreign = function(tag)
@@ -166,6 +179,9 @@ local function orphan(tag, value)
   time = tonumber(time or '') or 0
   if math.abs(time) > now - 2 * lease then return end
   if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return end
+--@ for list groups
+  if call('ZSCORE', H, tag) or call('HEXISTS', G, tag) == 1 then return end
+--@ end
   if time >= 0 then
     call('HSET', D, tag, (head or '0 0 - ') .. '-' .. stamp .. (tail or ' 0'))
     return
@@ -200,6 +216,22 @@ end
 if cursor ~= '-' and not attempt(sweep) then cursor = '0' end
 
 --@ for list
+-- A daemon without groups: nobody would ever deliver what others have held.
+local function release()
+  if call('ZCARD', H) + call('ZCARD', O) == 0 then return end
+  local n = math.min(call('ZCARD', H), batch)
+  for _ = 1, n do
+    local e = call('ZRANGE', H, 0, 0, 'WITHSCORES')
+    call('ZADD', R, 'NX', e[2], e[1])
+    call('ZREM', H, e[1])
+  end
+  if n == batch then more = 1 else call('UNLINK', G, O) end
+end
+
+attempt(release)
+--@ for groups
+--@ include tick_groups
+--@ for list groups
 local function add(m) call('LPUSH', Q, m) end
 --@ for zset
 -- Ids that were put off, and whose deliveries somebody has removed from QBACKUP.  Looks
@@ -223,7 +255,7 @@ attempt(strays)
 waiting = due_by(Q, now)
 --@ for stream
 --@ include tick_stream
---@ for list stream
+--@ for list groups stream
 
 -- Moves due messages from QDELAYED to the source.  If QDELAYED is wrong, the rest of the
 -- tick is done all the same.
@@ -246,7 +278,7 @@ attempt(function()
   local at = soonest(L)
   delayed = at and string.format('%.6f', at) or ''
 end)
---@ for list
+--@ for list groups
 waiting = call('LLEN', Q)
 
 -- How many messages the fleet has taken from the list, and whether others take some uncounted,

@@ -1,0 +1,83 @@
+-- groups: who has a place in a group, and who waits for one.
+-- Needs   call; C R D H G O: QCONTEXT QRETRY QDELIVERY QHELD QGROUP QORDER; stamp: the time
+-- Gives   row(group, tag), held_row(group, class, time, tag); promote(group, most); leave_groups(tags,
+--         most): they have left QBACKUP and QRETRY, so as many held messages of their groups
+--         are due now; of a group with more than `most` none; nil: no limit is known.
+--         unhold(tag): a held message leaves.  permitted(): tests the permissions.
+--
+-- QGROUP tells the group of a tag.  QORDER has a row for each tag of QGROUP, all of score 0, so
+-- that their text sorts them:
+--   GROUP \0 0 \0 TAG         has a place: it is in QBACKUP or QRETRY.  If it is in neither,
+--                             the row counts for nothing, and is removed when it is seen
+--   GROUP \0 1 TIME \0 TAG    is held, and has failed before: these come first
+--   GROUP \0 2 TIME \0 TAG    is held.  TIME is its score in QHELD
+-- No group has a control character.
+local function row(group, tag) return group .. '\0000\0' .. tag end
+local function held_row(group, class, time, tag)
+  return group .. '\0' .. class .. string.format('%017.6f', time) .. '\0' .. tag
+end
+
+local function promote(group, most)
+  local done = 0
+  local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', 0, most + 20)
+  for _, held in ipairs(rows) do
+    if done == most then break end
+    local tag = string.match(held, '^[^%z]*%z[^%z]*%z(.*)$')
+    if call('HEXISTS', C, tag) == 1 then
+      if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
+      call('ZADD', O, 0, row(group, tag))
+      call('ZADD', R, 'NX', stamp, tag)
+      done = done + 1
+    else
+      call('HDEL', D, tag)
+      call('HDEL', G, tag)
+    end
+    call('ZREM', H, tag)
+    call('ZREM', O, held)
+  end
+  return done
+end
+
+local function permitted()
+  call('HMGET', G, '\0')
+  call('HEXISTS', C, '\0')
+  call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', 0, 0)
+  call('ZLEXCOUNT', O, '[', '[')
+  call('HDEL', G, '\0')
+  call('ZREM', H, '\0')
+  call('ZREM', O, '\0')
+  call('ZADD', O, 'XX', 0, '\0')
+end
+
+local function leave_groups(tags, most)
+  local groups = call('HMGET', G, unpack(tags))
+  local rows, gone, left = {}, {}, {}
+  for i, tag in ipairs(tags) do
+    local group = groups[i]
+    if group then
+      rows[#rows + 1], gone[#gone + 1] = row(group, tag), tag
+      left[group] = (left[group] or 0) + 1
+    end
+  end
+  if #rows == 0 then return false end
+  call('ZREM', O, unpack(rows))
+  call('HDEL', G, unpack(gone))
+  local promoted = 0
+  for group, n in pairs(left) do
+    if most then
+      local places = call('ZLEXCOUNT', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
+      n = math.min(most - places, n + 1)
+    end
+    if n > 0 then promoted = promoted + promote(group, n) end
+  end
+  return promoted > 0
+end
+
+local function unhold(tag)
+  local time, group = call('ZSCORE', H, tag), call('HGET', G, tag)
+  if group and time then
+    call('ZREM', O, held_row(group, 1, time, tag), held_row(group, 2, time, tag))
+    call('HDEL', G, tag)
+  end
+  call('ZREM', H, tag)
+end

@@ -1,0 +1,36 @@
+-- places: how many messages of a group may start.
+-- Needs   groups; B: QBACKUP; places: how many a group has
+-- Gives   group_now(group): {used, held, first}: how many places are taken; whether messages are
+--         held; the tag of the first.  It is read once in a call.  Removes the rows of messages that are nowhere, and makes
+--         held messages due for which there is a place; work: rows read;
+--         promoted_any: whether any were made due
+local groups_now, work, promoted_any = {}, 0, false
+
+local function group_now(group)
+  local g = groups_now[group]
+  if g then return g end
+  local stale
+  repeat
+    g, stale = {used = 0, held = false}, {}
+    local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', 0, places + 1)
+    work = work + 1 + #rows
+    for _, r in ipairs(rows) do
+      local class, tag = string.match(r, '^[^%z]*%z(.)[^%z]*%z(.*)$')
+      if class ~= '0' then
+        g.held, g.first = true, g.first or tag
+      elseif call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then
+        g.used = g.used + 1
+      else
+        stale[#stale + 1] = r
+        call('HDEL', G, tag)
+      end
+    end
+    if #stale > 0 then call('ZREM', O, unpack(stale)) end
+  until #stale == 0
+  if g.held and g.used < places then
+    work = work + 5 * promote(group, places - g.used)
+    g.used, g.promoted, promoted_any = places, true, true
+  end
+  groups_now[group] = g
+  return g
+end
