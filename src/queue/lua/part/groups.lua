@@ -1,6 +1,6 @@
 -- groups: who has a place in a group, and who waits for one.
 -- Needs   call; C R D H G O: QCONTEXT QRETRY QDELIVERY QHELD QGROUP QORDER; stamp: the time
--- Gives   row(group, tag), held_row(group, class, time, tag); promote(group, most); leave_groups(tags,
+-- Gives   row(group, tag), held_row(group, class, time, tag); held_at(tag): the time in a row; promote(group, most); leave_groups(tags,
 --         most): they have left QBACKUP and QRETRY, so as many held messages of their groups
 --         are due now; of a group with more than `most` none; nil: no limit is known.
 --         unhold(tag): a held message leaves.  permitted(): tests the permissions.
@@ -13,8 +13,12 @@
 --   GROUP \0 2 TIME \0 TAG    is held.  TIME is its score in QHELD
 -- No group has a control character.
 local function row(group, tag) return group .. '\0000\0' .. tag end
+local function held_at(tag)
+  local time = call('ZSCORE', H, tag)
+  return time and string.format('%017.6f', time)
+end
 local function held_row(group, class, time, tag)
-  return group .. '\0' .. class .. string.format('%017.6f', time) .. '\0' .. tag
+  return group .. '\0' .. class .. time .. '\0' .. tag
 end
 
 local function promote(group, most)
@@ -74,7 +78,7 @@ local function leave_groups(tags, most)
 end
 
 local function unhold(tag)
-  local time, group = call('ZSCORE', H, tag), call('HGET', G, tag)
+  local time, group = held_at(tag), call('HGET', G, tag)
   if group and time then
     call('ZREM', O, held_row(group, 1, time, tag), held_row(group, 2, time, tag))
     call('HDEL', G, tag)

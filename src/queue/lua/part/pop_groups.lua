@@ -68,7 +68,7 @@ local function put_aside(id, attempts, crashes, body, group)
   end
   local at = math.max(now, before + 1e-6)
   g.held, g[class], aside = true, at, aside + 1
-  local time, i = string.format('%.6f', at), #held.hset + 1
+  local time, i = string.format('%017.6f', at), #held.hset + 1
   local unique = name .. 'h' .. text(aside)
   local tag = id and id .. '#' .. unique or '~' .. unique
   held.hset[i], held.hset[i + 1] = tag, attempts .. ' ' .. crashes .. ' - ' .. stamp .. ' ' .. text(id and #id or #tag)

@@ -25,7 +25,7 @@ local function walk_tags(from)
   local found = call('HSCAN', G, from, 'COUNT', 20)
   for i = 1, #found[2], 2 do
     local tag, group = found[2][i], found[2][i + 1]
-    local time = call('ZSCORE', H, tag)
+    local time = held_at(tag)
     if time then
       if not call('ZSCORE', O, held_row(group, 1, time, tag)) then
         call('ZADD', O, 0, held_row(group, 2, time, tag))
