@@ -2,14 +2,16 @@
  * Kinds "ack", "unique" and "stream": random histories of two daemons, compared with a model of
  * what doc/guarantees.md promises.  The first daemon has a bad network, and hangs at times.
  * Redis refuses commands at times, and forgets.  Of a stream, another consumer of the group
- * takes, claims and abandons entries, and entries are deleted.  The seed of the first history
+ * takes, claims and abandons entries, and entries are deleted.  Half of the histories of kind
+ * "ack" have groups: with one place, no message of a group begins before the earlier ones of it
+ * are done; with two, no more are in flight.  The seed of the first history
  * is RQD_SEED, or 1.  A history that fails is printed, each line with its seed.
  */
 #include "box.h"
 
 #include <hiredis/hiredis.h>
 
-enum { MESSAGES = 100, HOLDS = 8, STEPS = 90, LINES = 2000 };
+enum { GROUPS = 3, MESSAGES = 100, HOLDS = 8, STEPS = 90, LINES = 2000 };
 
 /* A delivery that the queue has not reported as settled. */
 struct hold {
@@ -38,6 +40,7 @@ static struct box a, b;
 static unsigned pushed, copied;		/* messages by now, and when the copy was made */
 static bool running, forgets;
 static enum kind kind;
+static int places;			/* of each group; 0: no groups */
 static usec_t began, lease;
 static FILE *proxy;			/* the network of the first daemon */
 static char history[LINES][100];
@@ -74,6 +77,22 @@ record_of(const struct message *m)
 
 	assert_true(i < pushed && strcmp(m->id, name_of(i)) == 0);
 	return &records[i];
+}
+
+/* The group of a message; -1: none. */
+static int
+group_of(unsigned i)
+{
+	return i % (GROUPS + 1) < GROUPS ? (int)(i % (GROUPS + 1)) : -1;
+}
+
+static void
+message_text(unsigned i, char text[48])
+{
+	if (places > 0 && group_of(i) >= 0)
+		snprintf(text, 48, "{\"id\":%s,\"g\":\"%d\"}", name_of(i), group_of(i));
+	else
+		snprintf(text, 48, "{\"id\":%s}", name_of(i));
 }
 
 /* Whether messages wait that no pop has taken. */
@@ -130,6 +149,30 @@ is_over(const struct hold *h)
 	return clock_boot() - h->m->ours_at >= lease - lease / 50;
 }
 
+/* The message begins: which others of its group may be in flight, or still to be done? */
+static void
+look_at_group(const struct record *r)
+{
+	unsigned i = (unsigned)(r - records), k;
+	int flying = 0;
+
+	for (k = 0; k < pushed && places > 0 && group_of(i) >= 0; k++) {
+		const struct record *o = &records[k];
+		const struct hold *h;
+		bool owned = false;
+
+		if (k == i || group_of(k) != group_of(i) || o->forgot || r->forgot)
+			continue;
+		for (h = o->holds; h < o->holds + HOLDS; h++)
+			owned |= h->m != NULL && !h->given && !is_over(h);
+		flying += owned && !o->torn;
+		if (places == 1 && k < i && !o->may_be_done)
+			fail_msg("message %u begins before %u", i, k);
+	}
+	if (places > 0 && flying >= places)
+		fail_msg("message %u begins, and %d of its group are in flight", i, flying);
+}
+
 static struct hold *
 hold_of(struct record *r, const struct message *m)
 {
@@ -152,12 +195,15 @@ static void
 delivered(struct box *d, const struct message *m)
 {
 	struct record *r = record_of(m);
-	char body[32];
+	char body[48];
 	struct hold *h;
 
 	note("%s gets %s %s attempts %u crashes %u", d->instance, m->id, m->token, m->attempts,
 	    m->crashes);
-	snprintf(body, sizeof(body), kind == KIND_UNIQUE ? "%s" : "{\"id\":%s}", m->id);
+	if (kind == KIND_UNIQUE)
+		snprintf(body, sizeof(body), "%s", m->id);
+	else
+		message_text((unsigned)(r - records), body);
 	assert_true(m->len == strlen(body) && memcmp(m->payload, body, m->len) == 0);
 	assert_true(d->n <= (unsigned)d->cfg->concurrency);
 	abandon(r);
@@ -175,6 +221,7 @@ delivered(struct box *d, const struct message *m)
 	if (m->attempts < r->failures && lease == HOUR && !r->forgot)
 		fail_msg("message %s has lost a failure of %u", m->id, r->failures);
 	r->may = false;
+	look_at_group(r);
 	h = hold_of(r, NULL);
 	*h = (struct hold){ .m = d->msgs[d->n - 1], .number = ++r->deliveries };
 }
@@ -247,16 +294,21 @@ static void
 push_some(void)
 {
 	const char *id;
+	char text[48];
 
 	for (uint64_t n = 1 + unit_below(4); n > 0 && pushed < MESSAGES; n--) {
 		id = name_of(pushed);
 		note("push %s", id);
+		if (kind == KIND_UNIQUE)
+			snprintf(text, sizeof(text), "%s", id);
+		else
+			message_text(pushed, text);
 		records[pushed++] = (struct record){ .may = true };
 		if (kind == KIND_STREAM)
 			server_int(&server, "XADD orders %s message {\"id\":%s}", id, id);
 		else
 			server_int(&server, kind == KIND_UNIQUE ? "ZADD orders 0 %s" :
-			    "LPUSH orders {\"id\":%s}", id);
+			    "LPUSH orders %s", text);
 	}
 }
 
@@ -511,6 +563,9 @@ run(void)
 	pushed = copied = nlines = 0;
 	lease = seed % 3 == 0 ? 600 * MSEC : HOUR;
 	kind = kinds[(seed + (seed - 1) / 3) % ARRAY_LEN(kinds)];
+	places = kind == KIND_ACK ? (int)unit_below(4) - 1 : 0;
+	if (places < 0)
+		places = 0;
 	began = clock_mono();
 	running = true;
 	snprintf(network.uri, sizeof(network.uri), "unix:%s/bad", server.dir);
@@ -524,6 +579,9 @@ run(void)
 		d->cfg->lease = d->cfg->foreign_timeout = lease;
 		d->cfg->kind = kind;
 		d->cfg->max_crashes = 1000;
+		if (places > 0)
+			xreplace(&d->cfg->group_by, "g");
+		d->cfg->group_concurrency = places;
 		d->cfg->concurrency = d == &a ? 6 : 2;
 		d->on_deliver = delivered;
 		d->on_settled = settled;
