@@ -1,0 +1,128 @@
+#!/bin/sh
+# Groups: one message of a group at a time and in order, also across failures and kill -9; a flood
+# of one group hardly delays the others; rqctl knows messages that are held.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+# The first attempt of each seventh message of group "f" fails.
+handler work <<'H'
+message=$(cat)
+group=${message##*\"g\":\"} group=${group%%\"*}
+exec 9>"$T/lock.$group"
+flock -n 9 || echo "$group $RQD_ID" >>"$T/overlap"
+echo "$group $RQD_ID $RQD_ATTEMPT" >>"$T/began"
+[ "$group" != h ] || while [ -e "$T/hold" ]; do sleep 0.05; done
+[ "$group" != f ] || [ $((RQD_ID % 7)) -ne 0 ] || [ "$RQD_ATTEMPT" -ne 1 ] || exit 1
+echo "$group $RQD_ID" >>"$T/done"
+H
+conf() {
+	cat <<C
+queue "q" {
+	command = {"$T/work"}
+	group_by = "g"
+	concurrency = 4
+	lease = 3s
+	backoff = 100ms
+}
+C
+}
+message() { printf '{"id":%s,"g":"%s"}' "$1" "$2"; }
+push() { r lpush q "$(message "$1" "$2")" >/dev/null; }
+many() {	# COUNT GROUP
+	seq "$1" | awk -v g="$2" '{ m = "{\"id\":" $1 ",\"g\":\"" g "\"}"
+	    printf "*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n$%d\r\n%s\r\n", length(m), m }' |
+	    r --pipe >/dev/null
+}
+began() { grep -s "^$1 " "$T/began"; }
+in_order() { grep "^$1 " "$T/done" | cut -d ' ' -f 2 | uniq | sort -nC; }
+
+# -- a failure keeps the place, and a kill -9, too --
+many 40 f
+many 40 s
+conf >"$T/start"
+rqd_start <"$T/start"
+wait_for 20 '[ "$(began s | wc -l)" -ge 10 ]'
+rqd_kill9
+rqd_start <"$T/start"
+wait_ok 60 '[ "$(sort -u "$T/done" | wc -l)" -eq 80 ]' 'all messages of two groups are handled'
+ok 'in_order f' 'those of a group with failures in their order'
+ok 'in_order s' 'and those of the other one'
+ok '[ ! -e "$T/overlap" ]' 'no two of a group at once'
+is "$(began f | grep -c ' 2$')" 5 'some had failed'
+log_wait 10 'event=acked queue=q group=\|event=acked queue=q id=' 1
+wait_ok 15 'no_keys' 'no key is left'
+
+# -- held ones --
+touch "$T/hold"
+push 1 h; push 2 h; push 3 h; push 4 h
+wait_for 5 '[ "$(r zcard qHELD)" = 3 ]'
+like "$(ctl -o 'redis.server=unix:'"$SOCK" status q)" 'HELD' 'status has a column'
+like "$(ctl status q)" 'q +0 +1/4 +3 +0' 'and counts them'
+like "$(ctl show q 3)" 'held .*waits behind 1' 'show names the message that has the place'
+like "$(ctl peek q --held)" '4 +16 ' 'peek lists them'
+like "$(ctl status --json q)" '"held": 3,' 'JSON counts them'
+like "$(ctl cancel q 3)" 'of q, held' 'one is cancelled'
+is "$(r zcard qHELD)" 2 'it is gone'
+rm "$T/hold"
+wait_ok 10 '[ "$(grep -c "^h " "$T/done")" = 3 ]' 'the others run'
+ok 'in_order h' 'in their order'
+wait_for 10 'no_keys'
+
+# -- a DEL of QBACKUP, while nobody has the message that others wait for --
+touch "$T/hold"
+push 1 h; push 2 h
+wait_for 5 '[ "$(r zcard qHELD)" = 1 ]'
+: >"$T/done"
+rqd_kill9
+r del qBACKUP >/dev/null
+rm "$T/hold"
+rqd_start <"$T/start"
+start=$(msec)
+wait_ok 30 'grep -qs "^h 2" "$T/done"' 'after DEL QBACKUP the next one goes on'
+note "after $(($(msec) - start)) ms"
+wait_for 20 'no_keys'
+
+# -- purge --
+touch "$T/hold"
+many 100 h
+wait_for 10 '[ "$(r zcard qHELD)" = 99 ]'
+is "$(ctl purge q --held -y)" 'purged 99 held of q' 'purge deletes held ones'
+rm "$T/hold"
+wait_ok 10 'no_keys' 'nothing of them is left'
+
+# -- a flood --
+touch "$T/hold"
+push 0 h
+wait_for 5 'began h | grep -q "h 0"'
+rqd_signal STOP
+many 100000 h
+push 7 other
+# Milliseconds of the processor: other tests may have most of it.
+cpu() { r info cpu | tr -d '\r' | awk -F: '/^used_cpu_(user|sys):/ { n += $2 } END { print int(1000 * n) }'; }
+start=$(msec) used=$(cpu)
+rqd_signal CONT
+wait_ok 20 'began other' 'behind 100,000 messages of one group another one starts'
+used=$(($(cpu) - used))
+note "after $(($(msec) - start)) ms; Redis was busy for $used ms"
+[ -z "${RQD_TEST_SLOW-}" ] || used=$((used / 4))
+ok "[ $used -lt 2000 ]" 'the flood costs the others less than 2 s'
+wait_for 20 '[ "$(r llen q)" = 0 ]'
+is "$(r zcard qHELD)" 100000 'they are held'
+ctl purge q --held -y >/dev/null
+rm "$T/hold"
+wait_for 20 'no_keys'
+
+# -- a reload that turns groups off --
+touch "$T/hold"
+push 1 h; push 2 h; push 3 h
+wait_for 5 '[ "$(r zcard qHELD)" = 2 ]'
+: >"$T/done"
+grep -v group_by "$T/start" >"$T/plain"
+config_write rqd <"$T/plain"
+rqd_signal HUP
+log_wait 5 event=reloaded
+rm "$T/hold"
+wait_ok 20 '[ "$(grep -c "^h " "$T/done")" = 3 ]' 'without groups rqd delivers what was held'
+wait_ok 15 'no_keys' 'and nothing is left'
