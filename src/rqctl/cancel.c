@@ -200,9 +200,11 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 
 	if (!add_once(&j->tags, tag, len))
 		return 0;
-	reply = ask_script(j->ctl, "cancel", 9, "%s %s %s %s %s %s %s %s %s %s %lld %s %s %.*s %s",
+	reply = ask_script(j->ctl, "cancel", 9,
+	    "%s %s %s %s %s %s %s %s %s %s %lld %s %s %.*s %s",
 	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD],
-	    k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER], j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
+	    k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER], j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
 	    j->ctl->config->name, j->who, (int)len, tag, keys_group(&t->keys));
 	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;

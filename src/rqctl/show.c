@@ -3,7 +3,8 @@
  *
  * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as a
  * tag.  It searches for further messages with this id (tags id#...) in the heartbeats, the
- * next retries and the next held messages, then the next waiting messages, then the latest dead letters.
+ * next retries and the next held messages, then the next waiting messages, then the latest
+ * dead letters.
  */
 #include <math.h>
 #include <stdio.h>
@@ -171,7 +172,8 @@ show_tag(struct show *s, const char *tag)
 		buf_printf(&b, ", progress: %s", progress);
 		json_set(facts, "progress:s", progress);
 	}
-	place(s, in_backup >= 0 ? "running" : in_retry >= 0 ? "retry" : "held", facts, buf_str(&b), data, len);
+	place(s, in_backup >= 0 ? "running" : in_retry >= 0 ? "retry" : "held", facts,
+	    buf_str(&b), data, len);
 end:
 	for (i = 0; i < N; i++)
 		reply_free(r[i]);

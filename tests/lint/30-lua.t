@@ -26,7 +26,7 @@ included() {
 	sed -n 's/^ *--@ include //p' "$1" | while read -r part; do
 		[ -f "$(dirname "$1")/part/$part.lua" ] || echo "$1: no part $part"
 	done
-	grep -n '^ *--@' "$1" | grep -vE ':--@ (include [a-z_]+|(sources|for)( list| names| zset| stream)+|end)$' | sed "s|^|$1:|"
+	grep -n '^ *--@' "$1" | grep -vE ':--@ (include [a-z_]+|(sources|for)( list| names| groups| zset| stream)+|end)$' | sed "s|^|$1:|"
 	awk '/^--@ for / { on = 1 } /^--@ end/ { on = 0 } END { exit on }' "$1" || echo "$1: no --@ end"
 }
 
