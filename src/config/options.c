@@ -46,9 +46,10 @@ static const char *const pops[] = { "right", "left", NULL };
 static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
-static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
-	check_key, check_listen, check_member, check_name, check_output, check_path, check_rate,
-	check_root, check_sentinels, check_servers, check_target, check_timezone, check_tls, check_word;
+static option_check_fn check_cluster, check_command, check_cron, check_env,
+	check_group, check_key, check_listen, check_member, check_name, check_output,
+	check_path, check_rate, check_root, check_sentinels, check_servers,
+	check_target, check_timezone, check_tls, check_word;
 
 const struct option option_table[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,

@@ -9,7 +9,8 @@
 # In front of a point: the kind of queue, "ack" unless said otherwise; with "pipe" it hands
 # over, and each message's child arrives once; with "batch" three messages share a run, and
 # half of them are settled while it goes on; with "collect" one run waits for all of them;
-# with "defer" each message is deferred once.
+# with "defer" each message is deferred once; with "groups" the odd messages are one group, and
+# the even ones another, and each group begins in its order.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -50,6 +51,12 @@ batch/exit-before batch/exit-after batch/renew-sent
 batch/term+settle-before batch/term+settle-sent
 collect/pop-sent collect/pop-answered collect/arm-before collect/arm-sent collect/arm-answered
 collect/renew-sent collect/spawn-before collect/term+settle-before collect/term+settle-sent
+$(for p in pop settle tick; do
+	for w in before sent answered; do echo "groups/groups_$p-$w"; done
+done)
+groups/groups_pop-sent:3 groups/groups_settle-sent:2 groups/groups_settle-answered:4
+groups/groups_settle-sent:5 groups/spawn-after:2 groups/exit-before:2 groups/term+groups_settle-before
+groups/term+groups_settle-sent groups/renew-sent
 defer/settle-before defer/settle-sent defer/settle-answered defer/settle-sent:3
 defer/settle-answered:4 defer/pop-sent:3 defer/pop-answered:4 defer/term+settle-sent
 $(x=$SEED
@@ -121,7 +128,7 @@ echo "child of $id"
 exit $status
 H
 
-kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/*) kind=ack ;; */*) kind=${1%%/*} ;; *) kind=ack ;; esac; }
+kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/* | groups/*) kind=ack ;; */*) kind=${1%%/*} ;; *) kind=ack ;; esac; }
 
 configure() {	# QUEUE POINT
 	kind_of "$2"
@@ -129,6 +136,7 @@ configure() {	# QUEUE POINT
 	case $2 in
 	pipe/*) more="output = 'push:$1out' pushes = {'$1out'}" next="queue '$1out' { concurrency = 0 }" ;;
 	batch/*) more="batch = 3 framing = 'line'" ;;
+	groups/*) more="group_by = 'g'" ;;
 	collect/*) more="batch = 20 batch_wait = 900ms framing = 'line'" ;;
 	esac
 	config_write "$1" <<C
@@ -164,6 +172,7 @@ push() {	# NUMBER POINT
 		case $2 in
 		unique/*) echo "zadd p$1 $m p$1.m$m" ;;
 		stream/*) echo "xadd p$1 $((70000 + $1))-$m message p$1.m$m" ;;
+		groups/*) echo "lpush p$1 '{\"id\":\"p$1.m$m\",\"g\":$((m % 2))}'" ;;
 		*) echo "lpush p$1 '{\"id\":\"p$1.m$m\"}'" ;;
 		esac
 	done | r >/dev/null
@@ -195,7 +204,7 @@ if redis.call("TYPE", q).ok == "stream" then
 elseif redis.call("EXISTS", q) == 1 then
 	return 0
 end
-if redis.call("EXISTS", q .. "BACKUP", q .. "RETRY", q .. "CONTEXT", q .. "DELIVERY") ~= 0 then return 0 end
+if redis.call("EXISTS", q .. "BACKUP", q .. "RETRY", q .. "CONTEXT", q .. "DELIVERY", q .. "HELD") ~= 0 then return 0 end
 return 1'
 drained() {	# NUMBER
 	[ "$(r eval "$DRAINED" 1 "p$1")" = 1 ]
@@ -206,6 +215,12 @@ drained() {	# NUMBER
 FINDINGS='
 $1 == "E" && $5 == "0" { done[$2]++ }
 $1 == "E" && $5 == "deferred" { deferred[$2] = 1 }
+$1 == "B" && kind == "groups" && !($2 in seen) {
+	m = substr($2, length(prefix) + 1)
+	if (m < last[m % 2]) print "m" last[m % 2] " began before m" m
+	last[m % 2] = m
+	seen[$2]
+}
 $1 == "B" { begun[++runs] = $2; attempt[runs] = $3 }
 END {
 	n = split("1 2 4 5 6 7 8", all)
@@ -264,14 +279,14 @@ children() {	# NUMBER POINT
 # Redis refuses the first call of each script that it does not have yet.  So that "sent" means
 # an act, messages go through each kind before.
 i=900
-for p in ack/ unique/ stream/ pipe/; do
+for p in ack/ unique/ stream/ pipe/ groups/; do
 	i=$((i + 1))
 	configure "p$i" "$p"
 	rqd_spawn "w$i" -c "$T/p$i.conf"
 	log_wait 30 event=ready 1 "w$i"
 	push "$i" "$p"
 done
-for i in 901 902 903 904; do
+for i in 901 902 903 904 905; do
 	wait_for 90 "drained $i"
 	rqd_signal TERM "w$i"
 	rqd_wait "w$i"
@@ -284,7 +299,7 @@ for p in $POINTS; do
 	configure "p$i" "$p"
 	crash $i "$p"
 done
-QUEUES="$(seq -f 'p%.0f' $i | tr '\n' ' ') p901 p902 p903 p904"
+QUEUES="$(seq -f 'p%.0f' $i | tr '\n' ' ') p901 p902 p903 p904 p905"
 i=0
 for p in $POINTS; do push $((i += 1)) "$p"; done
 i=0

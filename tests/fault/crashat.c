@@ -62,7 +62,7 @@ static struct {
 
 static pid_t daemon_pid;
 static int log_fd;
-static const struct script *settle[2];	/* of kinds "ack" and "stream" */
+static const struct script *settle[3];	/* of kinds "ack" and "stream", and of groups */
 static bool termed;		/* SIGTERM has come */
 static bool connected;		/* connect() was called */
 static unsigned running;	/* handlers, as the spawner has reported */
@@ -184,7 +184,8 @@ keep_settles(char *bytes, size_t len)
 	for (settling_len = 0; at != NULL; at = next) {
 		next = memmem(at + 1, (size_t)(end - at - 1), word, strlen(word));
 		len = (size_t)((next != NULL ? next : end) - at);
-		if (!holds(at, len, settle[0]) && !holds(at, len, settle[1]))
+		if (!holds(at, len, settle[0]) && !holds(at, len, settle[1]) &&
+		    !holds(at, len, settle[2]))
 			continue;
 		memmove(bytes + settling_len, at, len);
 		settling_len += len;
@@ -386,6 +387,7 @@ main(int argc, char **argv)
 		return 64;
 	settle[0] = script_find("settle");
 	settle[1] = script_find("stream_settle");
+	settle[2] = script_find("groups_settle");
 	point_parse(argv[1]);
 	log_fd = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 	if (log_fd == -1 || pipe2(fd, O_CLOEXEC) == -1)

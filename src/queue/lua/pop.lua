@@ -244,7 +244,7 @@ local function take(tags, values)
 --@ for groups
       local id, group = sub(tag, 1, tonumber(l) or -1), nil
       if not own[i] and not mark and type(body) == 'string' then group = group_of(body, id) end
-      if group == false or aside > 0 and (aside == 500 or bytes + size > room) then full = true break end
+      if group == false or aside > 0 and (aside == 500 or work > 2500 or bytes + size > room) then full = true break end
       if enters(group) then
         starts[i] = group
       else

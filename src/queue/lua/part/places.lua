@@ -28,7 +28,7 @@ local function group_now(group)
     if #stale > 0 then call('ZREM', O, unpack(stale)) end
   until #stale == 0
   if g.held and g.used < places then
-    work = work + 5 * promote(group, places - g.used)
+    work = work + 10 * promote(group, places - g.used)
     g.used, g.promoted, promoted_any = places, true, true
   end
   groups_now[group] = g
