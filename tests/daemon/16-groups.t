@@ -114,6 +114,51 @@ ctl purge q --held -y >/dev/null
 rm "$T/hold"
 wait_for 20 'no_keys'
 
+# -- batches and pipelines: no two messages of a group at once, in their order --
+handler batch <<'H'
+ids=''
+while read -r _ _ _ id && IFS= read -r _; do ids="$ids $id"; done
+echo "$ids" >>"$T/batches"
+H
+handler feed <<'H'
+while read -r n _ _ id && IFS= read -r _; do
+	echo "$id" >>"$T/fed"
+	[ "$id" != p2 ] || while [ ! -e "$T/go" ]; do sleep 0.05; done
+	echo "$n ok"
+done
+H
+cat >"$T/more" <<C
+queue "b" {
+	command = {"$T/batch"}
+	batch = 20
+	framing = "line"
+	group_by = "/"
+	group_concurrency = 2
+}
+queue "p" {
+	command = {"$T/feed"}
+	mode = "persistent"
+	pipeline = 10
+	framing = "line"
+	group_by = "g"
+}
+C
+for i in 1 2 3 4 5; do
+	r lpush b "{\"id\":\"x/$i\"}" "{\"id\":\"y/$i\"}" >/dev/null
+	r lpush p "{\"id\":\"p$i\",\"g\":$((i % 2))}" >/dev/null
+done
+cat "$T/start" "$T/more" >"$T/all"
+config_write rqd <"$T/all"
+rqd_signal HUP
+wait_ok 10 '[ "$(cat "$T/batches" | wc -w)" -eq 10 ]' 'batches of messages of groups run'
+is "$(head -1 "$T/batches")" ' x/1 y/1 x/2 y/2' 'a batch has no more of a group than may run'
+is "$(tr ' ' '\n' <"$T/batches" | sed -n 's,^x/,,p' | tr '\n' ' ')" '1 2 3 4 5 ' 'in their order'
+wait_for 5 'grep -q p2 "$T/fed"'
+is "$(r zcard pBACKUP)" 2 'a pipeline has no more of a group, either'
+touch "$T/go"
+wait_ok 10 '[ "$(wc -l <"$T/fed")" -eq 5 ]' 'all of it are handled'
+is "$(grep -c '[135]' "$T/fed") $(grep '[135]' "$T/fed" | sort -c && echo sorted)" '3 sorted' 'in their order'
+
 # -- a reload that turns groups off --
 touch "$T/hold"
 push 1 h; push 2 h; push 3 h

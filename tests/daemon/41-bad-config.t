@@ -330,6 +330,10 @@ bad 'Q{ shards_drain = 8\nrate = "1/s"\nfleet_concurrency = 1 }' '2: rate cannot
 bad 'Q{ shards = 2\nkey = "{q}" }' '2: the key "{q}" of a queue with shards has a brace'
 bad 'queue "a}" { command = {"/a"}\nshards = 2 }' '2: the key "a}" of a queue with shards has a brace'
 bad 'Q{ kind = "list"\nshards = 2 }' '2: shards has no meaning with kind "list"'
+bad 'Q{ shards = 2\ngroup_by = "g" }' '2: group_by cannot be used with shards'
+bad 'Q{ kind = "unique"\ngroup_by = "g" }' '2: group_by has no meaning with kind "unique"'
+bad 'Q{ group_by = "a\"b" }' '1: group_by "a"b": write the name of a member'
+bad 'Q{ group_concurrency = 101 }' '1: value 101 for group_concurrency is out of range 1 to 100'
 bad 'defaults {\nshards = 2 }\nQ{}' '2: shards'
 bad 'Q{ shards = 2 }\nqueue "r" { command = {"/a"} key = "{q.0}" }' \
     '2: the key "{q.0}" of queue "r" is one that queue "q" (t.conf:1) uses'
