@@ -19,7 +19,7 @@
 static const struct section *const sections[] = {
 	&section_exec, &section_batch, &section_persistent, &section_redis,
 	&section_backlog, &section_fleet, &section_latency, &section_herd, &section_many,
-	&section_cluster, &section_idle,
+	&section_cluster, &section_idle, &section_group,
 };
 #define SECTIONS	(sizeof(sections) / sizeof(sections[0]))
 

@@ -35,7 +35,7 @@ struct section {
 
 extern const struct section section_exec, section_batch, section_persistent, section_redis,
     section_backlog, section_fleet, section_latency, section_herd, section_many,
-    section_cluster, section_idle;
+    section_cluster, section_idle, section_group;
 
 /* From the command line. */
 extern int		 rounds;

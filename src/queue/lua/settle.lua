@@ -57,7 +57,7 @@ local targets = 5
 local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local targets, places = 8, tonumber(ARGV[3])
 first = 4
-call('ZCARD', H)
+local held = call('ZCARD', H) > 0
 call('HLEN', G)
 call('ZCARD', O)
 --@ for zset stream
@@ -94,7 +94,9 @@ if hooks.leave then call('ZREM', B, nobody) end
 --@ for groups
 local stamp = string.format('%.6f', now)
 --@ include groups
-permitted()
+if held then permitted() end
+call('HDEL', G, nobody)
+call('ZREM', O, nobody)
 -- hooks.left(tags): they have left QBACKUP and QRETRY.
 hooks.left = function(tags) retries = leave_groups(tags, places) or retries end
 --@ end

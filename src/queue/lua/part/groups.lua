@@ -67,8 +67,13 @@ local function leave_groups(tags, most)
   call('ZREM', O, unpack(rows))
   call('HDEL', G, unpack(gone))
   local promoted = 0
+  if call('ZCARD', H) == 0 then return false end
   for group, n in pairs(left) do
-    if most then
+    if most == 1 then
+      -- Its first row has the place, or waits for it.
+      local first = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', 0, 1)[1]
+      n = first and string.byte(first, #group + 2) ~= 48 and 1 or 0
+    elseif most then
       local places = call('ZLEXCOUNT', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
       n = math.min(most - places, n + 1)
     end

@@ -11,7 +11,7 @@ local function group_now(group)
   if g then return g end
   local stale
   repeat
-    g, stale = {used = 0, held = false}, {}
+    g, stale = {used = 0, held = false}, nil
     local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', 0, places + 1)
     work = work + 1 + #rows
     for _, r in ipairs(rows) do
@@ -21,12 +21,13 @@ local function group_now(group)
       elseif call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then
         g.used = g.used + 1
       else
+        stale = stale or {}
         stale[#stale + 1] = r
         call('HDEL', G, tag)
       end
     end
-    if #stale > 0 then call('ZREM', O, unpack(stale)) end
-  until #stale == 0
+    if stale then call('ZREM', O, unpack(stale)) end
+  until not stale
   if g.held and g.used < places then
     work = work + 10 * promote(group, places - g.used)
     g.used, g.promoted, promoted_any = places, true, true

@@ -98,8 +98,17 @@ local function take_places(tags, groups)
     end
   end
   if #words == 0 then return end
+  -- As lease(): many small ones need an index.
+  local long = #words >= 16 and string.rep('\0', 65)
+  if long then
+    words[#words + 1], words[#words + 2] = words[1], words[2]
+    rows[#rows + 1], rows[#rows + 2] = rows[1], rows[2]
+    words[1], words[2], rows[1], rows[2] = long, '', 0, long
+  end
   call('HSET', G, unpack(words))
+  if long then call('HDEL', G, long) end
   call('ZADD', O, unpack(rows))
+  if long then call('ZREM', O, long) end
 end
 
 local function fresh(enough)
@@ -123,11 +132,12 @@ local function fresh(enough)
     until m == 25 or got == enough or took + m == waiting or aside == 500
     if m == 0 then break end
     if n > 0 then
-      local inb, inr = call('ZMSCORE', B, unpack(tags)), call('ZMSCORE', R, unpack(tags))
+      local inb = call('ZMSCORE', B, unpack(tags))
+      local inr = (first or promoted_any) and call('ZMSCORE', R, unpack(tags))
       local zadd, hset, copy, used = {}, {}, {}, {}
       for j = 1, n do
         local tag, body, k = tags[j], bodies[j], 2 * j - 1
-        if inb[j] or inr[j] or used[tag] then
+        if inb[j] or inr and inr[j] or used[tag] then
           repeat tag = tag .. '#' .. tokens[j]
           until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
         end
