@@ -43,6 +43,7 @@ local function promote(group, most)
 end
 
 local function permitted()
+  call('ZCARD', H)
   call('HMGET', G, '\0')
   call('HEXISTS', C, '\0')
   call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', 0, 0)
