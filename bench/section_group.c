@@ -1,6 +1,7 @@
 /*
- * Groups: messages through persistent handlers in C, eight at once, without groups, with 1,000
- * groups, and with one, which is compared with a queue that has one slot; and how long a flood of one group delays one message of another.
+ * Groups: messages through persistent handlers in C, without groups, with 1,000 groups, and with
+ * one, which is compared with a queue that has one slot; and how long a flood of one group delays
+ * one message of another.
  */
 #include "bench.h"
 
@@ -38,7 +39,8 @@ measure(size_t i)
 	const struct kind *k = &kinds[i];
 	struct cost start, c;
 
-	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" %s }\n", helper("answer"), k->options);
+	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" %s }\n",
+	    helper("answer"), k->options);
 	flush();
 	start = rqd_start_cost();
 	push(k->count, k->groups);

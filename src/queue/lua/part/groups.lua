@@ -1,9 +1,10 @@
 -- groups: who has a place in a group, and who waits for one.
 -- Needs   call; C R D H G O: QCONTEXT QRETRY QDELIVERY QHELD QGROUP QORDER; stamp: the time
--- Gives   row(group, tag), held_row(group, class, time, tag); held_at(tag): the time in a row; promote(group, most); leave_groups(tags,
---         most): they have left QBACKUP and QRETRY, so as many held messages of their groups
---         are due now; of a group with more than `most` none; nil: no limit is known.
---         unhold(tag): a held message leaves.  permitted(): tests the permissions.
+-- Gives   row(group, tag), held_row(group, class, time, tag): of QORDER; held_at(tag): the time in
+--         such a row, nil if the tag is not held; promote(group, most): makes the first held
+--         messages due; leave_groups(tags, most): they have left QBACKUP and QRETRY, so as many
+--         held messages of their groups are due now, but a group has no more than `most`; nil: no
+--         limit is known; unhold(tag): a held message leaves; permitted(): tests permissions
 --
 -- QGROUP tells the group of a tag.  QORDER has a row for each tag of QGROUP, all of score 0, so
 -- that their text sorts them:
@@ -23,13 +24,13 @@ end
 
 local function promote(group, most)
   local done = 0
-  local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', 0, most + 20)
+  local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', '0', string.format('%d', most + 20))
   for _, held in ipairs(rows) do
     if done == most then break end
     local tag = string.match(held, '^[^%z]*%z[^%z]*%z(.*)$')
     if call('HEXISTS', C, tag) == 1 then
       if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
-      call('ZADD', O, 0, row(group, tag))
+      call('ZADD', O, '0', row(group, tag))
       call('ZADD', R, 'NX', stamp, tag)
       done = done + 1
     else
@@ -46,12 +47,12 @@ local function permitted()
   call('ZCARD', H)
   call('HMGET', G, '\0')
   call('HEXISTS', C, '\0')
-  call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', 0, 0)
+  call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', '0', '0')
   call('ZLEXCOUNT', O, '[', '[')
   call('HDEL', G, '\0')
   call('ZREM', H, '\0')
   call('ZREM', O, '\0')
-  call('ZADD', O, 'XX', 0, '\0')
+  call('ZADD', O, 'XX', '0', '\0')
 end
 
 local function leave_groups(tags, most)
@@ -72,7 +73,7 @@ local function leave_groups(tags, most)
   for group, n in pairs(left) do
     if most == 1 then
       -- Its first row has the place, or waits for it.
-      local first = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', 0, 1)[1]
+      local first = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', '0', '1')[1]
       n = first and string.byte(first, #group + 2) ~= 48 and 1 or 0
     elseif most then
       local places = call('ZLEXCOUNT', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
@@ -86,7 +87,7 @@ end
 local function unhold(tag)
   local time, group = held_at(tag), call('HGET', G, tag)
   if group and time then
-    call('ZREM', O, held_row(group, 1, time, tag), held_row(group, 2, time, tag))
+    call('ZREM', O, held_row(group, '1', time, tag), held_row(group, '2', time, tag))
     call('HDEL', G, tag)
   end
   call('ZREM', H, tag)

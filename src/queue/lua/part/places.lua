@@ -4,7 +4,9 @@
 --         held; the tag of the first.  It is read once in a call.  Removes the rows of messages that are nowhere, and makes
 --         held messages due for which there is a place; work: rows read;
 --         promoted_any: whether any were made due
+-- Redis converts a number of Lua to text slowly.
 local groups_now, work, promoted_any = {}, 0, false
+local limit = string.format('%d', places + 1)
 
 local function group_now(group)
   local g = groups_now[group]
@@ -12,7 +14,7 @@ local function group_now(group)
   local stale
   repeat
     g, stale = {used = 0, held = false}, nil
-    local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', 0, places + 1)
+    local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', '0', limit)
     work = work + 1 + #rows
     for _, r in ipairs(rows) do
       local class, tag = string.match(r, '^[^%z]*%z(.)[^%z]*%z(.*)$')

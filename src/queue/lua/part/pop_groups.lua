@@ -60,10 +60,10 @@ end
 -- Words of commands that hold messages: run by hold().
 local held = {hset = {}, copy = {}, groups = {}, rows = {}, zadd = {}}
 local function put_aside(id, attempts, crashes, body, group)
-  local g, class = group_now(group), attempts + crashes > 0 and 1 or 2
+  local g, class = group_now(group), attempts + crashes > 0 and '1' or '2'
   local before = g[class]
   if not before then
-    local r = call('ZREVRANGEBYLEX', O, '(' .. group .. '\0' .. class + 1, '[' .. group .. '\0' .. class, 'LIMIT', 0, 1)[1]
+    local r = call('ZREVRANGEBYLEX', O, '(' .. group .. '\0' .. class .. '\255', '[' .. group .. '\0' .. class, 'LIMIT', '0', '1')[1]
     before = tonumber(r and match(r, '^[^%z]*%z.([^%z]*)') or '') or 0
   end
   local at = math.max(now, before + 1e-6)
@@ -71,10 +71,10 @@ local function put_aside(id, attempts, crashes, body, group)
   local time, i = string.format('%017.6f', at), #held.hset + 1
   local unique = name .. 'h' .. text(aside)
   local tag = id and id .. '#' .. unique or '~' .. unique
-  held.hset[i], held.hset[i + 1] = tag, attempts .. ' ' .. crashes .. ' - ' .. stamp .. ' ' .. text(id and #id or #tag)
+  held.hset[i], held.hset[i + 1] = tag, text(attempts) .. ' ' .. text(crashes) .. ' - ' .. stamp .. ' ' .. text(id and #id or #tag)
   held.copy[i], held.copy[i + 1] = tag, body
   held.groups[i], held.groups[i + 1] = tag, group
-  held.rows[i], held.rows[i + 1] = 0, held_row(group, class, time, tag)
+  held.rows[i], held.rows[i + 1] = '0', held_row(group, class, time, tag)
   held.zadd[i], held.zadd[i + 1] = time, tag
 end
 
@@ -94,7 +94,7 @@ local function take_places(tags, groups)
   for i, tag in pairs(tags) do
     if groups[i] then
       words[#words + 1], words[#words + 2] = tag, groups[i]
-      rows[#rows + 1], rows[#rows + 2] = 0, row(groups[i], tag)
+      rows[#rows + 1], rows[#rows + 2] = '0', row(groups[i], tag)
     end
   end
   if #words == 0 then return end
@@ -103,7 +103,7 @@ local function take_places(tags, groups)
   if long then
     words[#words + 1], words[#words + 2] = words[1], words[2]
     rows[#rows + 1], rows[#rows + 2] = rows[1], rows[2]
-    words[1], words[2], rows[1], rows[2] = long, '', 0, long
+    words[1], words[2], rows[1], rows[2] = long, '', '0', long
   end
   call('HSET', G, unpack(words))
   if long then call('HDEL', G, long) end

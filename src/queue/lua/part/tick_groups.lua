@@ -27,11 +27,11 @@ local function walk_tags(from)
     local tag, group = found[2][i], found[2][i + 1]
     local time = held_at(tag)
     if time then
-      if not call('ZSCORE', O, held_row(group, 1, time, tag)) then
-        call('ZADD', O, 0, held_row(group, 2, time, tag))
+      if not call('ZSCORE', O, held_row(group, '1', time, tag)) then
+        call('ZADD', O, '0', held_row(group, '2', time, tag))
       end
     elseif call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then
-      call('ZADD', O, 0, row(group, tag))
+      call('ZADD', O, '0', row(group, tag))
     else
       call('HDEL', G, tag)
     end
