@@ -240,6 +240,9 @@ const struct option option_table[] = {
 	    .help = "failures in a row that suspend the queue; 0: never"),
 	QUEUE(dead_max, INT64, "0", .max = (int64_t)MILLION * MILLION, .trait = TRAIT_LEASES,
 	    .help = "dead letters to keep, the newest; 0: all"),
+	QUEUE(dead_max_age, DURATION, "0", .min = MINUTE, .max = 3650 * DAY, .zero = true,
+	    .trait = TRAIT_LEASES,
+	    .help = "time after which a dead letter is deleted; 0: never"),
 
 	/* Schedules. */
 	SCHEDULE(queue, STRING, "", .check = check_word,

@@ -83,6 +83,7 @@ struct queue_config {
 	bool		  dead_status[256];
 	int		  suspend_after;	/* 0: never for failures in a row */
 	int64_t		  dead_max;	/* 0: keep all */
+	usec_t		  dead_max_age;	/* 0: keep them */
 	uint64_t	  message_max;
 
 	char		 *user;		/* "": the daemon's */

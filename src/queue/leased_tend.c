@@ -404,6 +404,7 @@ leased_tick(struct leased *a, bool at_once)
 	words_fmt(w, "%" PRId64, a->tick_rank);
 	/* Only the first tick of a round sweeps QDELIVERY. */
 	words_add(w, follows || a->closing ? "-" : a->tick_cursor);
+	words_fmt(w, "%.3f", (double)a->cfg->dead_max_age / (double)SEC);
 	leased_words(call);
 	queue_add_counters(a->stats, w);
 	/* They count as sent at once, since a tick of another shard may follow. */

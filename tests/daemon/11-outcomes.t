@@ -5,6 +5,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 redis_start
+r xadd fewDEAD 1000-1 id old message m >/dev/null
 # Ends as its message says.
 handler as_told <<'H'
 id=$RQD_ID
@@ -44,7 +45,7 @@ queue "own" {
 	dead_status = {3, 4}
 	max_attempts = 1
 }
-queue "few" { command = {"$T/as_told"} dead_max = 10 }
+queue "few" { command = {"$T/as_told"} dead_max = 10 dead_max_age = 1m }
 C
 
 push() { r lpush "${2:-q}" "{\"id\":\"$1\"}" >/dev/null; }
@@ -122,7 +123,9 @@ for id in slow polite deaf; do
 done
 wait_ok 20 '[ -z "$(sleepers)" ]' 'and their processes are gone'
 
-# -- dead_max --------------------------------------------------------------------
+# -- dead_max_age, dead_max --------------------------------------------------------
+wait_ok 20 "[ \"\$(r xlen fewDEAD)\" = 0 ]" 'dead_max_age deletes an old letter'
+ok "[ $(r xlen qDEAD) -gt 0 ]" "and no other queue's"
 # A trimmed stream loses whole nodes.
 r config set stream-node-max-entries 5 >/dev/null
 seq 40 | sed "s/.*/LPUSH few '{\"id\":\"status-65\",\"n\":&}'/" | r >/dev/null

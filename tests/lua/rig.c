@@ -387,14 +387,15 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	words_fmt(&w, "%lld", maxbytes);
 	words_fmt(&w, "%lld", rank);
 	words_add(&w, cursor != NULL ? cursor : "-");
+	words_fmt(&w, "%.3f", r->dead_max_age);
 	rig_add_group(r, &w, r->by != NULL);
 	if (r->consumer != NULL) {
 		rig_words(&w, t->scan, "16777216", NULL);
 	}
 	rig_words(&w, "acked", "1", NULL);
-	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
-	    r->unique ? rig_script(r, "unique_tick", "QBCRDLS", &w) :
-	    rig_script(r, r->by != NULL ? "groups_tick" : "tick", "QBCRDLSHGO", &w);
+	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLSX", &w) :
+	    r->unique ? rig_script(r, "unique_tick", "QBCRDLSX", &w) :
+	    rig_script(r, r->by != NULL ? "groups_tick" : "tick", "QBCRDLSXHGO", &w);
 	if (reply == NULL)
 		return -1;
 	assert_int_equal(reply->elements, 15);

@@ -30,6 +30,7 @@ struct rig {
 	int		 fleet;
 	double		 gap, slack;
 	int		 max_crashes;	/* that a pop is given */
+	double		 dead_max_age;	/* that a tick is given */
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* the last pop's limit */
 	double		 popped_now, popped_due;	/* the last pop's times */

@@ -388,6 +388,7 @@ tick(const struct words *w, bool on, long long sums[3])
 
 	snprintf(cursor, sizeof(cursor), "%s", on && ticked.cursor[0] != '\0' ? ticked.cursor :
 	    option(w, "cursor", ""));
+	rig.dead_max_age = atof(option(w, "age", "0"));
 	if (!on)
 		ticked.rank = 0;
 	rc = rig_tick(&rig, atof(option(w, "lease", "60")), atof(option(w, "foreign", "60")),

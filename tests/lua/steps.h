@@ -24,7 +24,7 @@
  *	renew I | cancel MODE TAG | expire TAG ... | due TAG ... | idle ENTRY ...
  *	reclaim [CRASH [PAGE [CALL]]]	what the last call, or this one, has taken
  *	tick [NAME=VALUE ...]	lease, foreign, judge, sent (seconds from now, or @TIME), batch,
- *				bytes, cursor; answers what is not 0, as "requeued:1"
+ *				bytes, cursor, age; answers what is not 0, as "requeued:1"
  *	ticks [NAME=VALUE ...]	until there is no more; answers the sums, and steps:N
  *	ticked expires|due|delayed|cursor|scan|warning|waiting|taken	of the last tick
  *	call SCRIPT KEYS WORD ...	answers its reply; KEYS as rig_script()

@@ -113,15 +113,15 @@ static const char prelude[] =
 
 #define POP	"pop", "QBCRDPKS"
 #define POP_N	"200 1048576 16777216 3 x.1 0 0 0 0 retry"
-#define TICK	"tick", "QBCRDLSHGO"
-#define TICK_N	"60 60 1 1e12 250 1048576 0 0"
+#define TICK	"tick", "QBCRDLSXHGO"
+#define TICK_N	"60 60 1 1e12 250 1048576 0 0 0"
 #define GPOP	"groups_pop", "QBCRDPKSHGO"
-#define GTICK	"groups_tick", "QBCRDLSHGO"
-#define UTICK	"unique_tick", "QBCRDLS"
+#define GTICK	"groups_tick", "QBCRDLSXHGO"
+#define UTICK	"unique_tick", "QBCRDLSX"
 #define UPOP	"unique_pop", "QBCRDPKS"
 #define SPOP	"stream_pop", "QBCRDPKS"
 #define SPOP_N	POP_N " rqd host-orders"
-#define STICK	"stream_tick", "QBCRDLS"
+#define STICK	"stream_tick", "QBCRDLSX"
 #define STICK_N	TICK_N " rqd \"\" 16777216"
 
 static const struct row rows[] = {
@@ -290,6 +290,12 @@ static const struct row rows[] = {
 	ROW("tick: 1 MiB each in QDELAYED",
 	    "large(L, 1000)",
 	    TICK, TICK_N),
+	ROW("tick: 20,000 old letters",
+	    "letters(20000, 0, 1000)",
+	    TICK, "60 60 1 1e12 250 1048576 0 0 60"),
+	ROW("tick: old letters of 1 MiB",
+	    "letters(50, 0, 1048576)",
+	    TICK, "60 60 1 1e12 250 1048576 0 0 60"),
 	ROW("arm: 100,000 odd scores",
 	    "zset(L, N) zset(R, N) zset(B, N)",
 	    "arm", "PQRLB", "5"),
@@ -518,18 +524,18 @@ static const struct row rows[] = {
 	ROW("stream_tick: pending of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900) end group() call('XREADGROUP', 'GROUP', 'rqd', "
 	    "'other', 'STREAMS', Q, '>')",
-	    "stream_tick", "QBCRDLS", "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216"),
+	    "stream_tick", "QBCRDLSX", "60 -1 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216"),
 	ROW("stream_tick: pending, in QRETRY, of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900, i .. '-1') call('ZADD', R, 1000, i .. '-1') end "
 	    "group() call('XREADGROUP', 'GROUP', 'rqd', 'other', 'STREAMS', Q, '>')",
-	    "stream_tick", "QBCRDLS", "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216"),
+	    "stream_tick", "QBCRDLSX", "60 -1 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216"),
 	ROW("stream_tick: pending of 1 MiB",
 	    "for i = 1, 30 do call('XADD', Q, '*', 'message', MIB) end group() "
 	    "call('XREADGROUP', 'GROUP', 'rqd', 'other', 'STREAMS', Q, '>')",
-	    "stream_tick", "QBCRDLS", "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216"),
+	    "stream_tick", "QBCRDLSX", "60 -1 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216"),
 	ROW("stream_tick: pending and deleted",
 	    "pend(1000) call('XTRIM', Q, 'MAXLEN', 0)",
-	    "stream_tick", "QBCRDLS", "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216"),
+	    "stream_tick", "QBCRDLSX", "60 -1 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216"),
 	MANY("stream_settle: 64 of 100,000",
 	    "pend(100000) for i = 1, 250 do local id = i .. '-1' call('ZADD', B, 1000, id) "
 	    "call('HSET', D, id, '0 0 x.1.' .. i .. ' 1000.0 3') call('HSET', C, id, 'x') end",
@@ -836,7 +842,7 @@ static const struct entry_row {
 } entry_rows[] = {
 	{ SPOP, SPOP_N, false },
 	{ "stream_arm", "PQRLB", "5 rqd", false },
-	{ STICK, "60 -1 1 1e12 250 1048576 0 0 rqd \"\" 16777216", true },
+	{ STICK, "60 -1 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216", true },
 	{ "stream_peek", "Q", "rqd 500 65536 \"\" 0", false },
 	{ "stream_show", "Q", "rqd 1-1", false },
 	{ "stream_depth", "RLQH", "rqd", false },

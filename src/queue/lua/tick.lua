@@ -1,7 +1,7 @@
--- tick: puts expired deliveries and due delayed messages back, removes leftovers, and
--- adds counters.  The step is bounded; "more" asks for another one.
+-- tick: puts expired deliveries and due delayed messages back, removes leftovers and old dead
+-- letters, and adds counters.  The step is bounded; "more" asks for another one.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QDELAYED QSTATS; of a list QHELD QGROUP QORDER
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QDELAYED QSTATS QDEAD; of a list QHELD QGROUP QORDER
 -- ARGV    lease      seconds
 --         foreign    seconds after which a foreign consumer's delivery expires
 --         requeue    "1": put expired deliveries back; "0": do only the rest
@@ -11,6 +11,7 @@
 --         maxbytes   payload moved; one message always is
 --         rank       where to go on in QBACKUP; 0, or what the last step returned
 --         cursor     of the sweep of QDELIVERY; 0, or what the last tick returned; "-": no sweep
+--         age        seconds after which dead letters are deleted; "0": never
 --         by places  with groups: as pop
 --         group scan max  of a stream: scan: where to go on in the pending list; "", or what
 --                    the last step returned; max: as pop
@@ -25,7 +26,8 @@
 --         and counts kept.  Expired and foreign: payload to Q.  Without
 --         payload: dropped.  A time more than a day ahead: set to now.  Due in
 --         QDELAYED (from 1e11 on: milliseconds): to Q.  Fields of QDELIVERY whose
---         tag is nowhere and old: removed.  The destination is always written first.
+--         tag is nowhere and old: removed.  The oldest dead letters that are too old:
+--         deleted, up to 100 or 256 KiB.  The destination is always written first.
 --         Of a zset, all that is expired goes to QRETRY, and ids that were put off and do
 --         not run get their scores back.  Of a stream, too; and what another consumer has
 --         left pending for longer than foreign (see part/tick_stream.lua).
@@ -63,16 +65,16 @@ local function attempt(f)
   end
   return ok
 end
-local waiting, counters, delayed = 0, 9, ''
+local waiting, counters, delayed = 0, 10, ''
 --@ include soonest
 --@ for list groups
-local H, G, O = KEYS[8], KEYS[9], KEYS[10]
+local H, G, O = KEYS[9], KEYS[10], KEYS[11]
 --@ for groups
-local places = tonumber(ARGV[10])
+local places = tonumber(ARGV[11])
 call('ZCARD', H)
 call('HLEN', G)
 call('ZCARD', O)
-counters = 11
+counters = 12
 --@ include groups
 --@ include places
 --@ for list groups
@@ -87,8 +89,8 @@ end
 --@ include unique
 due_by(Q, now)
 --@ for stream
-local group, scan, max = ARGV[9], ARGV[10], tonumber(ARGV[11])
-counters = 12
+local group, scan, max = ARGV[10], ARGV[11], tonumber(ARGV[12])
+counters = 13
 --@ include stream_entry
 --@ include stream_message
 --@ include stream_new
@@ -214,6 +216,22 @@ if requeue then
 end
 -- After an error begin anew: Redis may have refused the cursor.
 if cursor ~= '-' and not attempt(sweep) then cursor = '0' end
+
+-- Reads the letters one by one: they are of any size.
+local X, age = KEYS[8], tonumber(ARGV[9])
+local function forget_letters()
+  local last, deleted, size = string.format('%.0f', (now - age) * 1000), 0, 0
+  while deleted < 100 and size <= 262144 do
+    local e = call('XRANGE', X, '-', last, 'COUNT', 1)[1]
+    if not e then return end
+    for _, s in ipairs(e[2]) do size = size + #s + 64 end
+    call('XDEL', X, e[1])
+    deleted = deleted + 1
+  end
+  more = 1
+end
+
+if age > 0 then attempt(forget_letters) end
 
 --@ for list
 -- A daemon without groups: nobody would ever deliver what others have held.
