@@ -151,6 +151,34 @@ has_tag(const struct queue_config *q)
 	return slot_has_tag(q->key, strlen(q->key));
 }
 
+/* A delayed_key must have no other use. */
+static void
+check_delayed(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	const char *key = q->delayed_key;
+	char place[PLACE_TEXT_MAX];
+
+	if (key[0] == '\0')
+		return;
+	for (size_t i = 0; i < d->queues.n; i++) {
+		const struct draft_section *other = &d->queues.list[i];
+
+		if (uses_key(other->queue, key) ||
+		    (other != s && strcmp(other->queue->delayed_key, key) == 0))
+			draft_error(d, s, "delayed_key", "the delayed_key \"%s\" is a key that "
+			    "queue \"%s\" (%s) uses", key, other->name,
+			    place_text(&other->at, place));
+	}
+	if (config_is_sharded(q))
+		draft_error(d, s, "delayed_key", "delayed_key cannot be used with shards, which "
+		    "have a key of delayed messages each; write shards = 1");
+	else if (d->config->redis.clusters[0] != NULL && has_tag(q) &&
+	    slot_of(q->key, strlen(q->key)) != slot_of(key, strlen(key)))
+		draft_error(d, s, "delayed_key", "the delayed_key \"%s\" is in another slot of the "
+		    "cluster than \"%s\": give both one hash tag", key, q->key);
+}
+
 /* The queues that handlers push to. */
 static void
 check_pushes(struct draft *d, const struct draft_section *s)
@@ -330,6 +358,7 @@ consistency_check(struct draft *d)
 		}
 		check_shards(d, s);
 		check_limits(d, s);
+		check_delayed(d, s);
 		check_pushes(d, s);
 		check_batch(d, s);
 	}

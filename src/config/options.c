@@ -46,10 +46,10 @@ static const char *const pops[] = { "right", "left", NULL };
 static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
-static option_check_fn check_cluster, check_command, check_cron, check_env,
-	check_group, check_key, check_listen, check_member, check_name, check_output,
-	check_path, check_rate, check_root, check_sentinels, check_servers,
-	check_target, check_timezone, check_tls, check_word;
+static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
+	check_group_by, check_id, check_key, check_listen, check_name, check_output, check_path,
+	check_rate, check_root, check_sentinels, check_servers, check_target, check_timezone,
+	check_tls, check_word;
 
 const struct option option_table[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
@@ -135,8 +135,13 @@ const struct option option_table[] = {
 	    .help = "messages that may wait in the daemon; more are dropped"),
 	QUEUE(backlog_bytes, SIZE, "16M", .min = 1, .max = TIB, .trait = TRAIT_SUBSCRIBES,
 	    .help = "total size of the messages that wait"),
-	QUEUE(pop, CHOICE, "right", .choices = pops, .trait = TRAIT_POP_END,
+	QUEUE(pop, CHOICE, "right", .choices = pops, .trait = TRAIT_LIST,
 	    .help = "the end of the list that rqd pops from"),
+	QUEUE(id, STRING, "id", .check = check_id, .trait = TRAIT_LIST,
+	    .help = "the first-level member of a JSON message that is its id"),
+	QUEUE(delayed_key, STRING, "", .check = check_key, .flags = OPTION_OWN,
+	    .trait = TRAIT_TAKES_PUSHES,
+	    .help = "the key of messages that a producer delayed; empty: KEYDELAYED"),
 	QUEUE(consumer_group, STRING, "rqd", .check = check_group, .trait = TRAIT_GROUP,
 	    .help = "the stream's consumer group; created if missing"),
 	QUEUE(message_max, SIZE, "16M", .min = 1, .max = 512 * MIB,
@@ -206,7 +211,7 @@ const struct option option_table[] = {
 	    .help = "messages of this queue in flight at once, all daemons; 0: no limit"),
 	QUEUE(rate, STRING, "", .check = check_rate, .trait = TRAIT_LEASES,
 	    .help = "messages per time, as \"100/s\", all daemons; empty: no limit"),
-	QUEUE(group_by, STRING, "", .check = check_member, .trait = TRAIT_GROUPS,
+	QUEUE(group_by, STRING, "", .check = check_group_by, .trait = TRAIT_GROUPS,
 	    .help = "the member of the message that names its group; \"/\": its id does"),
 	QUEUE(group_concurrency, INT, "1", .min = 1, .max = 100, .trait = TRAIT_GROUPS,
 	    .help = "messages of one group in flight at once, all daemons; 1: in order"),
@@ -377,6 +382,8 @@ option_unknown(enum section section, const char *name)
 
 /* -- checks of values ------------------------------------------------------------ */
 
+#define NAME_CHARS	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
 /* Text that heartbeats, logs and metrics show: no control characters. */
 static int
 check_text(const char *s, char **cause)
@@ -414,8 +421,20 @@ check_key(const char *value, size_t i UNUSED, size_t n, char **cause)
 	return check_text(value, cause);
 }
 
+/* pop.lua makes a pattern of it. */
 static int
-check_member(const char *value, size_t i, size_t n, char **cause)
+check_id(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
+{
+	size_t len = strlen(value);
+
+	if (len >= 1 && len <= 32 && strspn(value, NAME_CHARS "-.:@$") == len)
+		return 0;
+	return util_cause(cause, "id \"%.60s\": write the name of a member, such as \"jid\": 1 to "
+	    "32 letters, digits and _-.:@$", value);
+}
+
+static int
+check_group_by(const char *value, size_t i, size_t n, char **cause)
 {
 	if (strlen(value) > MEMBER_MAX_LEN || strpbrk(value, "\"\\") != NULL)
 		return util_cause(cause, "group_by \"%.60s\": write the name of a member, of at "
@@ -457,8 +476,6 @@ check_command(const char *value, size_t i, size_t n, char **cause)
 	    "{\"/bin/sh\", \"-c\", '...'}", value,
 	    value[0] == '\0' ? "command" : value, n > 1 ? ", ..." : "");
 }
-
-#define NAME_CHARS	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 static int
 check_env(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)

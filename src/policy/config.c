@@ -18,6 +18,8 @@ queue_config_free(struct queue_config *q)
 	free((char *)q->file);
 	free(q->key);
 	free(q->consumer_group);
+	free(q->id);
+	free(q->delayed_key);
 	free(q->group_by);
 	util_free_list(q->keys);
 	util_free_list(q->shard_keys);
@@ -141,7 +143,7 @@ config_has_key(const struct queue_config *q, const char *key)
 bool
 config_pops_left(const struct queue_config *q)
 {
-	return kind_has(q->kind, TRAIT_POP_END) && q->pop == POP_LEFT;
+	return kind_has(q->kind, TRAIT_LIST) && q->pop == POP_LEFT;
 }
 
 const char *

@@ -57,7 +57,9 @@ struct queue_config {
 	int		  database;	/* of the keys; redis.database if unset */
 	enum notifications notifications;
 	usec_t		  skew;		/* how late a daemon may hear of another's push */
-	enum pop	  pop;		/* TRAIT_POP_END */
+	enum pop	  pop;		/* TRAIT_LIST */
+	char		 *id;		/* the member of a message that is its id; never "" */
+	char		 *delayed_key;	/* TRAIT_TAKES_PUSHES: in place of QDELAYED; "": unset */
 	char		 *consumer_group;	/* TRAIT_GROUP */
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */

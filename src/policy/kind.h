@@ -36,7 +36,7 @@ enum trait {
 	/* messages are names of keys, from keyspace notifications */
 	TRAIT_KEY_EVENTS = 1 << 2,
 	TRAIT_GROUP = 1 << 3,		/* reads through a consumer group */
-	TRAIT_POP_END = 1 << 4,		/* `pop` says from which end of the list */
+	TRAIT_LIST = 1 << 4,		/* has a list that producers push to: `pop`, `id` */
 	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
 	TRAIT_TAKES_PUSHES = 1 << 6,	/* handlers of other queues may push to it */
 	TRAIT_SHARDS = 1 << 7,		/* it may be spread over several keys */

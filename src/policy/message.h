@@ -100,12 +100,14 @@ bool		 message_is_line(const struct message *);
 
 /*
  * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX + 1
- * bytes).  Returns 0, or -1 if the payload has no id.  For rqctl push.
+ * bytes).  Returns 0, or -1 if the payload has no id.  member: that is the id, queue_config.id.
  */
-int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
+int		 message_id(const char *member, const char *payload, size_t len,
+		    char *ret) MUSTCHECK;
 
 /* The same for a kind; the message may be its own id (TRAIT_ID_ONLY). */
-int		 message_id_of(enum kind, const char *payload, size_t len, char *ret) MUSTCHECK;
+int		 message_id_of(enum kind, const char *member, const char *payload, size_t len,
+		    char *ret) MUSTCHECK;
 
 /* Whether these bytes are a valid id. */
 bool		 message_id_ok(const char *, size_t);

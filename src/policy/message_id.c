@@ -1,7 +1,8 @@
 /*
  * The id in a payload, exactly as queue/lua/pop.lua reads it.
  *
- * Most payloads begin with {"id":VALUE, and then VALUE is the id; the rest is not read.
+ * Most payloads begin with {"id":VALUE, and then VALUE is the id; the rest is not read.  The
+ * queue says which member is the id; here it is "id".
  * pop.lua decodes all others with Redis' cjson.  jansson cannot do that here, because
  * cjson accepts what jansson refuses: control characters and invalid UTF-8 in strings,
  * numbers as strtod(3) reads them (0x10, nan, 1e999).  jansson also loses the digits of a
@@ -26,6 +27,7 @@ struct value {
 };
 
 struct scan {
+	const char	*member;	/* that is the id */
 	const char	*p;
 	const char	*end;		/* decoding a whole payload: *end is NUL */
 	unsigned	 depth;
@@ -236,7 +238,8 @@ scan_member(struct scan *s)
 	skip_blanks(s);
 	if (peek(s) != '"' || !scan_string(s))
 		return false;
-	is_id = s->depth == 1 && s->len == 2 && memcmp(s->text, "id", 2) == 0;
+	is_id = s->depth == 1 && s->len == strlen(s->member) &&
+	    memcmp(s->text, s->member, s->len) == 0;
 	if (!take(s, ':') || !scan_value(s, &v))
 		return false;
 	if (!is_id)
@@ -277,7 +280,7 @@ scan_members(struct scan *s)
 /* -- the id ----------------------------------------------------------------------- */
 
 /*
- * The id at the beginning of the payload: that of an object whose first member is "id",
+ * The id at the beginning of the payload: that of an object whose first member is the id,
  * a string without escapes or an integer.  The rest is not read.
  */
 static bool
@@ -288,7 +291,7 @@ scan_leading(struct scan *s)
 	if (!take_word(s, "{"))
 		return false;
 	skip_blanks(s);
-	if (!take_word(s, "\"id\"") || !take(s, ':'))
+	if (!take_word(s, "\"") || !take_word(s, s->member) || !take_word(s, "\"") || !take(s, ':'))
 		return false;
 	if (!take(s, '"')) {
 		for (v.start = s->p; peek(s) == '-' || (peek(s) >= '0' && peek(s) <= '9');)
@@ -312,9 +315,9 @@ scan_leading(struct scan *s)
 }
 
 int
-message_id(const char *payload, size_t len, char *ret)
+message_id(const char *member, const char *payload, size_t len, char *ret)
 {
-	struct scan s = { .p = payload, .end = payload + len };
+	struct scan s = { .member = member, .p = payload, .end = payload + len };
 	char *text = NULL;
 	bool found;
 
@@ -340,10 +343,10 @@ message_id(const char *payload, size_t len, char *ret)
 }
 
 int
-message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
+message_id_of(enum kind kind, const char *member, const char *payload, size_t len, char *ret)
 {
 	if (!kind_has(kind, TRAIT_ID_ONLY))
-		return message_id(payload, len, ret);
+		return message_id(member, payload, len, ret);
 	if (!message_id_ok(payload, len))
 		return -1;
 	memcpy(ret, payload, len);

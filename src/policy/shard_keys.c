@@ -101,7 +101,7 @@ shard_keys_pick(const struct queue_config *q, const char *message, size_t len)
 
 	if (q->shards <= 1)
 		return config_key_count(q) - 1;
-	if (message_id(message, len, id) == 0)
+	if (message_id(q->id, message, len, id) == 0)
 		return shard_keys_part(id, strlen(id), n);
 	return random_u64() % n;
 }

@@ -68,8 +68,8 @@ direct_deliver(struct direct *q, uint64_t place, char *payload, size_t len, char
 	m->too_large = payload == NULL;
 	if (id == NULL) {
 		direct_ids++;
-		id = payload != NULL && message_id(payload, len, found) == 0 ? xstrdup(found) :
-		    xasprintf("~%s.%" PRIu64, q->env->instance, direct_ids);
+		id = payload != NULL && message_id(q->cfg->id, payload, len, found) == 0 ?
+		    xstrdup(found) : xasprintf("~%s.%" PRIu64, q->env->instance, direct_ids);
 	}
 	m->id = id;
 	m->tag = xstrdup(id);	/* it has no name in Redis */

@@ -41,6 +41,15 @@ keys_set_group(struct keys *k, const char *group)
 	xreplace(&k->group, group[0] != '\0' ? group : NULL);
 }
 
+void
+keys_set_delayed(struct keys *k, const char *name)
+{
+	if (name[0] == '\0')
+		return;
+	xreplace(&k->name[KEY_DELAYED], name);
+	k->len[KEY_DELAYED] = strlen(name);
+}
+
 const char *
 keys_group(const struct keys *k)
 {

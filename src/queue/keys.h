@@ -26,6 +26,7 @@ struct keys {
 void		 keys_init(struct keys *, const char *q);
 void		 keys_done(struct keys *);
 void		 keys_set_group(struct keys *, const char *);	/* "": not known */
+void		 keys_set_delayed(struct keys *, const char *);	/* in place of QDELAYED; "": not */
 const char	*keys_group(const struct keys *);	/* the default if it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
 void		 keys_add(const struct keys *, struct words *, enum key);	/* as words_key() */

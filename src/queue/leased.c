@@ -116,14 +116,20 @@ void
 leased_words(struct call *call)
 {
 	const struct leased *a = call->queue;
-	bool groups = leased_has_groups(a, call->script);
+	bool groups = leased_has_groups(a, call->script), list = a->kind->source[0] == '\0';
 
+	if (leased_parts[call->script].of_source && a->kind->words != NULL)
+		a->kind->words(call->script, a, &call->words);
+	if (list && call->script == LEASED_TICK)
+		words_add(&call->words, config_push_command(a->cfg));
+	if (list && call->script == LEASED_POP) {
+		words_add(&call->words, config_pops_left(a->cfg) ? "left" : "right");
+		words_add(&call->words, a->cfg->id);
+	}
 	if (groups && call->script != LEASED_SETTLE)
 		words_add(&call->words, a->cfg->group_by);
 	if (groups)
 		words_fmt(&call->words, "%d", a->cfg->group_concurrency);
-	if (leased_parts[call->script].of_source && a->kind->words != NULL)
-		a->kind->words(call->script, a, &call->words);
 }
 
 void
@@ -330,6 +336,7 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, const ch
 		.queue = { .ops = kind->ops, .events = events, .arg = arg } };
 	leased_configure(a, config, cfg);
 	keys_init(&a->keys, key);
+	keys_set_delayed(&a->keys, cfg->delayed_key);
 	TAILQ_INIT(&a->calls);
 	for (size_t i = 0; i < DELIVERY_LISTS; i++)
 		TAILQ_INIT(&a->list[i]);

@@ -297,7 +297,7 @@ void		 leased_wake(void *leased);
 struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
 /* The call is about this delivery, too. */
 void		 leased_call_add(struct call *, struct delivery *);
-void		 leased_words(struct call *);		/* adds the ARGV of this kind */
+void		 leased_words(struct call *);		/* adds ARGV of the source */
 void		 leased_send(struct call *);
 bool		 leased_is_up(const struct leased *);
 /*

@@ -360,7 +360,8 @@ leased_add_pushes(const struct pushes *p, struct leased_targets *t, struct words
 	words_fmt(w, "%zu", pushes_targets(p));
 	for (i = 0; i < pushes_targets(p); i++) {
 		target = pushes_target(p, i);
-		words_fmt(w, "%zu", leased_target_number(t, target->key));
+		words_fmt(w, "%s%zu", config_pops_left(target->queue) ? "-" : "",
+		    leased_target_number(t, target->key));
 		words_fmt(w, "%zu", target->count);
 		at = 0;
 		while ((message = pushes_next(p, i, &at, &len)) != NULL)

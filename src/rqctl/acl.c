@@ -45,6 +45,8 @@ acl_run(struct ctl *c)
 		q = c->config->queues[i];
 		for (size_t k = 0; k < config_key_count(q); k++)
 			add_pattern(&b, config_key_at(q, k));
+		if (q->delayed_key[0] != '\0')
+			add_pattern(&b, q->delayed_key);
 	}
 	/*
 	 * Not +config|get, which also reads the passwords of other users.  CLIENT and CLUSTER as a

@@ -100,7 +100,8 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 	const struct target *t = &j->ctl->target;
 	const char *id = j->select.ids[which], *answer;
 	struct words w = ask_format("%s %s %s %s %lld %s %s %lld %s", t->keys.name[key],
-	    t->keys.name[KEY_DEAD], key == KEY_QUEUE && t->source == SOURCE_LIST ? "list" : "zset",
+	    t->keys.name[KEY_DEAD], key != KEY_QUEUE || t->source != SOURCE_LIST ? "zset" :
+	    t->left ? "left" : "list",
 	    j->retry ? "look" : j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
 	    j->ctl->config->name, j->error, (long long)j->scan, id);
 	struct redisReply *reply;
@@ -135,7 +136,7 @@ cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 		lo += (int64_t)waiting_len(page);
 		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
 			waiting_get(page, i, &m);
-			waiting_id(j->ctl->target.kind, &m, id);
+			waiting_id(&j->ctl->target, &m, id);
 			for (which = 0; which < j->select.nids; which++)
 				if (id[0] != '\0' && strcmp(j->select.ids[which], id) == 0)
 					break;

@@ -386,15 +386,19 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 	char **keys = cfg == NULL ? shard_keys_all(key, shards) : NULL;
 	size_t n = cfg != NULL ? config_key_count(cfg) : 0;
 
-	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT };
+	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT,
+		.left = cfg != NULL && config_pops_left(cfg),
+		.id = cfg != NULL ? cfg->id : "id" };
 	for (size_t i = 0; i < n || (keys != NULL && keys[i] != NULL); i++)
 		keys_init(APPEND(t->all, t->nkeys), cfg != NULL ? config_key_at(cfg, i) : keys[i]);
 	if (t->nkeys == 0)
 		keys_init(APPEND(t->all, t->nkeys), key);
 	util_free_list(keys);
 	t->source = kind_source(t->kind);
-	if (cfg != NULL)
+	if (cfg != NULL) {
 		keys_set_group(&t->all[t->nkeys - 1], cfg->consumer_group);
+		keys_set_delayed(&t->all[t->nkeys - 1], cfg->delayed_key);
+	}
 	target_unselect(t);
 	t->key = t->keys.name[KEY_QUEUE];
 	t->name = cfg != NULL ? cfg->name : t->key;
@@ -407,6 +411,7 @@ target_told(struct target *t, const char *key, const json_t *told)
 	t->kind = fleet_kind(told);
 	t->source = kind_source(t->kind);
 	keys_set_group(&t->all[t->nkeys - 1], fleet_text(told, "consumer_group"));
+	keys_set_delayed(&t->all[t->nkeys - 1], fleet_text(told, "delayed_key"));
 	target_unselect(t);
 }
 

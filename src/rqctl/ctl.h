@@ -32,6 +32,8 @@ struct target {
 	const struct queue_config	*cfg;	/* NULL: the name is the key */
 	enum kind			 kind;
 	enum source			 source;
+	bool				 left;	/* of a list: its left end is the oldest */
+	const char			*id;	/* the member of a message that is its id */
 	struct keys			 keys;	/* of Q, or in EACH_KEY() of a shard; borrowed */
 	struct keys			*all;	/* those of each key; Q is the last; owned */
 	size_t				 nkeys;

@@ -88,7 +88,7 @@ list_waiting(struct listing *l, const struct waiting *m, double now, bool retrie
 	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
 	json_t *o = json_object();
 
-	waiting_id(l->ctl->target.kind, m, id);
+	waiting_id(&l->ctl->target, m, id);
 	if (place)
 		json_set(o, "place:i", l->rows + 1);
 	json_set(o, "id:s", id[0] != '\0' ? id : NULL);
@@ -421,7 +421,7 @@ is_chosen(const struct walk *w, const struct waiting *m)
 		return false;
 	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
 		return false;
-	waiting_id(w->ctl->target.kind, m, id);
+	waiting_id(&w->ctl->target, m, id);
 	return has_id(w, id, strlen(id), m->tag, m->taglen);
 }
 

@@ -124,7 +124,7 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	struct ctl *c = p->ctl;
 	const struct target *t = &c->target;
 	const char *key = t->keys.name[part->key];
-	const char *which = t->cfg != NULL && config_pops_left(t->cfg) ? "left" : "right";
+	const char *which = t->left ? "left" : "right";
 	int64_t offset = 0, done = 0, there = 1, n;
 	long long most;
 

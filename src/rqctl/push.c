@@ -131,7 +131,7 @@ send_message(struct pushing *p, int i)
 	} else if (p->delay != NULL) {
 		/* The script may be sent twice: the tag is the same. */
 		random_name(unique, sizeof(unique));
-		if (message_id_of(t->kind, text, len, id) == 0) {
+		if (message_id_of(t->kind, t->id, text, len, id) == 0) {
 			snprintf(tag, sizeof(tag), "%s#%s", id, unique);
 		} else {
 			snprintf(id, sizeof(id), "~%s", unique);
@@ -164,8 +164,8 @@ pushed(struct pushing *p, int i, const struct redisReply *reply)
 	if (p->delayed.n > 0)
 		id = p->delayed.v[i];
 	if (id == NULL)
-		id = message_id_of(p->target->kind, p->batch.v[i], p->batch.len[i], own) == 0 ?
-		    own : "-";
+		id = message_id_of(p->target->kind, p->target->id, p->batch.v[i],
+		    p->batch.len[i], own) == 0 ? own : "-";
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
 		    out_bytes("id", id, strlen(id)));

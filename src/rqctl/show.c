@@ -256,7 +256,7 @@ show_waiting(struct show *s)
 		for (size_t i = 0; i < waiting_len(reply); i++) {
 			waiting_get(reply, i, &m);
 			number++;
-			if (strcmp(waiting_id(t->kind, &m, id), s->id) != 0)
+			if (strcmp(waiting_id(t, &m, id), s->id) != 0)
 				continue;
 			snprintf(line, sizeof(line), "number %lld in line", (long long)number);
 			if (t->source == SOURCE_IDS)

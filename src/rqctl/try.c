@@ -68,7 +68,8 @@ make_message(struct try *t, struct buf *payload)
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
 	m->too_large = m->len > t->cfg->message_max;
-	if (given == NULL && message_id_of(t->cfg->kind, m->payload, m->len, id) == -1)
+	if (given == NULL && message_id_of(t->cfg->kind, t->cfg->id, m->payload, m->len,
+	    id) == -1)
 		strcpy(id, "~try");
 	m->id = xstrdup(given != NULL ? given : id);
 	m->tag = xstrdup(m->id);

@@ -70,7 +70,7 @@ waiting_page(struct ctl *c, const struct target *t, struct waiting_place *at, lo
 		ask_add(&w, "%s %s tags", t->keys.name[KEY_CONTEXT], t->keys.name[KEY_DELIVERY]);
 	else
 		ask_add(&w, "%s", entries ? keys_group(&t->keys) : at->key == KEY_DELAYED ?
-		    "delayed" : t->source == SOURCE_IDS ? "ids" : "waiting");
+		    "delayed" : t->source == SOURCE_IDS ? "ids" : t->left ? "left" : "waiting");
 	ask_add(&w, "%lld %lld %s %lld", (long long)count, (long long)cut, at->from,
 	    (long long)at->passed);
 	page = ask_script_words(c, entries ? "stream_peek" : "peek", tags ? 3 : 1, &w);
@@ -114,7 +114,7 @@ waiting_get(const struct redisReply *page, size_t i, struct waiting *ret)
 
 /* The tag of a retry begins with the id. */
 const char *
-waiting_id(enum kind kind, const struct waiting *m, char *buf)
+waiting_id(const struct target *t, const struct waiting *m, char *buf)
 {
 	size_t n = m->taglen;
 
@@ -126,7 +126,8 @@ waiting_id(enum kind kind, const struct waiting *m, char *buf)
 	if (n > 0) {
 		memcpy(buf, m->tag, n);
 		buf[n] = '\0';
-	} else if ((int64_t)m->len == m->size && message_id_of(kind, m->data, m->len, buf) == -1)
+	} else if ((int64_t)m->len == m->size &&
+	    message_id_of(t->kind, t->id, m->data, m->len, buf) == -1)
 		buf[0] = '\0';
 	return buf;
 }

@@ -81,4 +81,4 @@ double	 waiting_due(const struct waiting *);
 #define WAITING_DUE_MAX	40
 char	*waiting_due_text(double due, double now, char *buf);
 /* The id, or "" where rqd will make one or the message is cut; MESSAGE_ID_MAX + 1 bytes. */
-const char *waiting_id(enum kind, const struct waiting *, char *buf);
+const char *waiting_id(const struct target *, const struct waiting *, char *buf);

@@ -84,6 +84,8 @@ add_keys(json_t *q, const struct queue_config *cfg)
 {
 	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_set(q, "consumer_group:s", cfg->consumer_group);
+	if (cfg->delayed_key[0] != '\0')
+		json_set(q, "delayed_key:s", cfg->delayed_key);
 	if (config_is_sharded(cfg))
 		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
 }

@@ -26,6 +26,7 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 
 	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
 	    a->shards != b->shards || a->shards_drain != b->shards_drain ||
+	    strcmp(a->delayed_key, b->delayed_key) != 0 ||
 	    (kind_has(a->kind, TRAIT_GROUP) &&
 	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
 	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
@@ -47,7 +48,7 @@ pushes_elsewhere(const struct queue_config *q, const struct config *from, const 
 		a = config_queue(from, q->pushes[i]);
 		b = config_queue(to, q->pushes[i]);
 		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
-		    a->shards != b->shards || a->message_max != b->message_max)
+		    a->shards != b->shards || a->message_max != b->message_max || a->pop != b->pop)
 			return true;
 	}
 	return false;

@@ -45,7 +45,7 @@ static const struct member queue_members[] = {
 	{ "key", TYPE_TEXT }, { "kind", TYPE_TEXT }, { "running", TYPE_INTEGER },
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
-	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER },
+	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "delayed_key", TYPE_TEXT },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER },
 };

@@ -179,13 +179,14 @@ out_of_patience(void *arg)
 
 static struct survey_queue *
 add_queue(struct survey_result *r, double now, const char *name, const char *key,
-    enum kind kind, const char *group, bool own)
+    enum kind kind, const char *group, const char *delayed, bool own)
 {
 	struct survey_queue *q = APPEND(r->queues, r->n);
 
 	*q = (struct survey_queue){ .name = xstrdup(name), .kind = kind, .own = own };
 	keys_init(&q->keys, key);
 	keys_set_group(&q->keys, group);
+	keys_set_delayed(&q->keys, delayed);
 	depth_init(&q->depth);
 	q->depth.now = now;
 	return q;
@@ -198,7 +199,7 @@ add_shards(struct survey_result *r, char *const *keys)
 	const struct survey_queue q = r->queues[r->n - 1];
 
 	for (; keys != NULL && keys[0] != NULL && keys[1] != NULL; keys++)
-		add_queue(r, q.depth.now, "", keys[0], q.kind, "", q.own)->shard_of =
+		add_queue(r, q.depth.now, "", keys[0], q.kind, "", "", q.own)->shard_of =
 		    q.keys.name[KEY_QUEUE];
 }
 
@@ -240,7 +241,7 @@ list_queues(struct survey *s, double now)
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
 		add_queue(&s->found, now, cfg->name, cfg->key, cfg->kind, cfg->consumer_group,
-		    config_consumes(cfg));
+		    cfg->delayed_key, config_consumes(cfg));
 		add_shards(&s->found, cfg->shard_keys);
 	}
 	own = s->found.n;
@@ -250,7 +251,7 @@ list_queues(struct survey *s, double now)
 		keys = shard_keys_all(served[i].key, fleet_count(served[i].queue, "shards"));
 		add_queue(&s->found, now, served[i].name, served[i].key,
 		    fleet_kind(served[i].queue), fleet_text(served[i].queue, "consumer_group"),
-		    false);
+		    fleet_text(served[i].queue, "delayed_key"), false);
 		add_shards(&s->found, keys);
 		util_free_list(keys);
 	}

@@ -52,6 +52,7 @@ queue "ids" { kind = "unique" command = {"$T/fine"} }
 queue "stream" { kind = "stream" command = {"$T/fine"} }
 queue "many" { shards = 2 command = {"$T/fine"} }
 queue "spaced" { key = "a \"b*" command = {"$T/fine"} }
+queue "left" { pop = "left" delayed_key = "elsewhere" command = {"$T/fine"} }
 queue "news" { kind = "channel" command = {"$T/fine"} }
 schedule "tick" { queue = "list" message = "{\"id\":\"tick\"}" every = 1s }
 C
@@ -64,7 +65,8 @@ for queue in list ids stream many spaced; do
 	narrow push $queue "$queue-1" >/dev/null 2>"$T/err" || note "$(cat "$T/err")"
 done
 narrow push --delay 10ms list '{"id":"delayed"}' >/dev/null
-for id in ids-1 delayed tick; do
+r zadd elsewhere 1 '{"id":"late"}' >/dev/null
+for id in ids-1 delayed late tick; do
 	ok "log_wait 20 'event=acked .*id=$id ' 1 narrow" "rqctl acl: $id is done"
 done
 ok "log_wait 20 'event=acked queue=stream ' 1 narrow && log_wait 20 'event=acked queue=many ' 1 narrow" \

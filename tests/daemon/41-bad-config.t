@@ -273,6 +273,8 @@ bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\npushes = {"t"} }\
     '3: pushes names "t", and queue "t" has shards'
 bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\npushes = {"t"} }\nqueue "t" { key = "{t}" command = {"/bin/true"} }' \
     '3: pushes names "t", whose key "{t}" is in another slot of the cluster than "{o}"'
+bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\ndelayed_key = "o:delayed" }' \
+    '3: the delayed_key "o:delayed" is in another slot of the cluster than "{o}": give both one hash tag'
 bad 'redis { tls_cert = "/a" }' '1: tls_cert and tls_key go together'
 
 # -- pushes --------------------------------------------------------------------------------------
@@ -292,6 +294,24 @@ bad 'Q{ \nmode = persistent pushes = {"r"}\noutput = "push:r" }queue r { concurr
 bad 'Q{ \nkind = list pushes = {"r"} }queue r { concurrency = 0 }' '2: pushes has no meaning with kind "list"'
 bad 'Q{ \nkind = list output = "push:r" }queue r { concurrency = 0 }' \
     '2: output = "push:r" has no meaning with kind "list", which does not keep'
+
+# -- queues of other systems ---------------------------------------------------------------------
+
+bad 'Q{ id = "" }' '1: id "": write the name of a member, such as "jid": 1 to 32 letters'
+bad 'Q{ id = "a b" }' '1: id "a b": write the name of a member'
+bad "Q{ id = '%d' }" '1: id "%d": write the name of a member'
+bad 'Q{ id = "aaaaaaaaaabbbbbbbbbbccccccccccddd" }' '1: id "aaaaaaaaaabbbbbbbbbbccccccccccddd": write'
+bad 'Q{ kind = stream id = "jid" pop = left }' '1: pop has no meaning with kind "stream"' \
+    '1: id has no meaning with kind "stream"'
+bad 'Q{ pop = "middle" }' '1: pop'
+bad 'Q{ \nkind = list delayed_key = "later" }' '2: delayed_key has no meaning with kind "list"'
+bad 'defaults { delayed_key = "later" }\nQ{}' '1: delayed_key does not belong here'
+bad 'Q{ \ndelayed_key = "qDEAD" }' '2: the delayed_key "qDEAD" is a key that queue "q" (t.conf:1) uses'
+bad 'Q{ \ndelayed_key = "r" }queue r { concurrency = 0 }' '2: the delayed_key "r" is a key that queue "r" (t.conf:2) uses'
+bad 'Q{ \ndelayed_key = "later" }\nqueue r { delayed_key = "later" concurrency = 0 }' \
+    '2: the delayed_key "later" is a key that queue "r" (t.conf:3) uses' \
+    '3: the delayed_key "later" is a key that queue "q" (t.conf:1) uses'
+bad 'Q{ shards = 2\ndelayed_key = "later" }' '2: delayed_key cannot be used with shards'
 
 # -- options that contradict each other ----------------------------------------------------------
 
@@ -372,7 +392,7 @@ bad 'Q{ fleet_concurrency = -1 }' '1: value -1 for fleet_concurrency is out of r
 bad 'Q{ rate = "100" }' '1: rate "100": write "100/s"'
 bad 'Q{ rate = "0/s" }' '1: rate "0/s" is out of range'
 bad 'Q{ rate = "1/w" }' '1: rate "1/w": write'
-bad 'Q{ pop = "left" }' '1: pop has no meaning with kind "ack" and mode "exec"'
+bad 'Q{ kind = unique pop = "left" }' '1: pop has no meaning with kind "unique"'
 bad 'Q{ key = {"a", "b"} }' '1: key takes one value with kind "ack"'
 bad 'Q{ kind = "channel" key = {"a", "b", "a"} }' '1: key names "a" twice'
 bad 'Q{ kind = "channel" key = {"a", ""} }' '1: one of several keys is empty'

@@ -539,6 +539,8 @@ make_config(uint8_t first)
 	cfg->skew = SEC;
 	cfg->rate = xstrdup("");
 	cfg->consumer_group = xstrdup("rqd");
+	cfg->id = xstrdup("id");
+	cfg->delayed_key = xstrdup("");
 	cfg->group_by = xstrdup("");
 	cfg->group_concurrency = 1;
 	cfg->lease = cfg->foreign_timeout = 10 * SEC;

@@ -231,6 +231,10 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	words_fmt(&w, "%.9f", r->gap);
 	words_fmt(&w, "%.9f", r->slack);
 	words_add(&w, r->turn != NULL ? r->turn : "retry");
+	if (!r->unique && r->consumer == NULL) {
+		words_add(&w, r->left ? "left" : "right");
+		words_add(&w, r->id != NULL ? r->id : "id");
+	}
 	rig_add_group(r, &w, true);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
 	    r->unique ? "unique_pop" : r->by != NULL ? "groups_pop" : "pop",
@@ -388,6 +392,8 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	words_fmt(&w, "%lld", rank);
 	words_add(&w, cursor != NULL ? cursor : "-");
 	words_fmt(&w, "%.3f", r->dead_max_age);
+	if (!r->unique && r->consumer == NULL)
+		words_add(&w, r->left ? "RPUSH" : "LPUSH");
 	rig_add_group(r, &w, r->by != NULL);
 	if (r->consumer != NULL) {
 		rig_words(&w, t->scan, "16777216", NULL);

@@ -30,6 +30,8 @@ struct rig {
 	int		 fleet;
 	double		 gap, slack;
 	int		 max_crashes;	/* that a pop is given */
+	bool		 left;		/* the list's left end is the oldest */
+	const char	*id;		/* the member that is the id; NULL: "id" */
 	double		 dead_max_age;	/* that a tick is given */
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* the last pop's limit */

@@ -16,7 +16,7 @@ static char		call[24];		/* the last pop's */
 static struct buf	answer;			/* of the last step: words, bytes escaped */
 static const char	*status = "";		/* of the last pop */
 static struct ticked	ticked;
-static char		*turn, *lists[4], digest[48];
+static char		*turn, *member, *lists[4], digest[48];
 static unsigned		score;			/* of the last id that was produced */
 
 /* -- words ---------------------------------------------------------------------------- */
@@ -238,7 +238,8 @@ do_add(const struct words *w)
 			rig_do(&rig, "ZADD %s %u %b", rig_key(&rig, KEY_QUEUE), ++score, w->v[i],
 			    w->len[i]);
 		else
-			rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), w->v[i], w->len[i]);
+			rig_do(&rig, "%s %s %b", rig.left ? "RPUSH" : "LPUSH",
+			    rig_key(&rig, KEY_QUEUE), w->v[i], w->len[i]);
 	}
 }
 
@@ -511,6 +512,10 @@ do_limits(const struct words *w)
 	for (char *p = turn; p != NULL && *p != '\0'; p++)
 		*p = *p == ',' ? ' ' : *p;
 	rig.turn = turn;
+	free(member);
+	member = option(w, "id", NULL) != NULL ? xstrdup(option(w, "id", NULL)) : NULL;
+	rig.id = member;
+	rig.left = strcmp(option(w, "end", "right"), "left") == 0;
 	rig.fleet = atoi(option(w, "fleet", "0"));
 	rig.gap = atof(option(w, "gap", "0"));
 	rig.slack = atof(option(w, "slack", "0"));

@@ -114,7 +114,7 @@ static const char prelude[] =
 #define POP	"pop", "QBCRDPKS"
 #define POP_N	"200 1048576 16777216 3 x.1 0 0 0 0 retry"
 #define TICK	"tick", "QBCRDLSXHGO"
-#define TICK_N	"60 60 1 1e12 250 1048576 0 0 0"
+#define TICK_N	"60 60 1 1e12 250 1048576 0 0 0 LPUSH"
 #define GPOP	"groups_pop", "QBCRDPKSHGO"
 #define GTICK	"groups_tick", "QBCRDLSXHGO"
 #define UTICK	"unique_tick", "QBCRDLSX"
@@ -122,7 +122,7 @@ static const char prelude[] =
 #define SPOP	"stream_pop", "QBCRDPKS"
 #define SPOP_N	POP_N " rqd host-orders"
 #define STICK	"stream_tick", "QBCRDLSX"
-#define STICK_N	TICK_N " rqd \"\" 16777216"
+#define STICK_N	"60 60 1 1e12 250 1048576 0 0 0 rqd \"\" 16777216"
 
 static const struct row rows[] = {
 	/* Ids. */
@@ -136,6 +136,15 @@ static const struct row rows[] = {
 	ROW("pop: 64 KiB of \"\\u0069d\":1, x 16",
 	    "push(16, '{' .. rep('\"\\\\u0069d\":1,', 5000) .. '\"y\":1}')",
 	    POP, POP_N),
+	ROW("pop: 64 KiB of an escaped member of 32 characters x 16",
+	    "local k = '\"' .. rep('\\\\u0061', 32) .. '\":1,' push(16, '{' .. rep(k, 320) .. "
+	    "'\"y\":1}')",
+	    POP, POP_N " right aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+	ROW("pop: 64 KiB of a member that begins like one of 32 characters x 16",
+	    "push(16, '{' .. rep('\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\\\u0062\":1,', 1400) .. "
+	    "'\"' .. "
+	    "rep('a', 32) .. '\":1}')",
+	    POP, POP_N " right aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
 	ROW("pop: 64 KiB of [[],[],... x 16",
 	    "push(16, '{\"x\":[' .. rep('[],', 21800) .. '[]],\"id\":7}')",
 	    POP, POP_N),
@@ -292,10 +301,10 @@ static const struct row rows[] = {
 	    TICK, TICK_N),
 	ROW("tick: 20,000 old letters",
 	    "letters(20000, 0, 1000)",
-	    TICK, "60 60 1 1e12 250 1048576 0 0 60"),
+	    TICK, "60 60 1 1e12 250 1048576 0 0 60 LPUSH"),
 	ROW("tick: old letters of 1 MiB",
 	    "letters(50, 0, 1048576)",
-	    TICK, "60 60 1 1e12 250 1048576 0 0 60"),
+	    TICK, "60 60 1 1e12 250 1048576 0 0 60 LPUSH"),
 	ROW("arm: 100,000 odd scores",
 	    "zset(L, N) zset(R, N) zset(B, N)",
 	    "arm", "PQRLB", "5"),
@@ -352,37 +361,37 @@ static const struct row rows[] = {
 	/* Groups. */
 	ROW("groups_pop: 1,000 of one group",
 	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"a\"}') end",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 1,000 of 500 groups, 100,000 held",
 	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"' .. i % 500 .. "
 	    "'\"}') end held(N, 500)",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 1,000 of 500 groups with 100 places",
 	    "for i = 1, 1000 do call('LPUSH', Q, '{\"id\":' .. i .. ',\"g\":\"' .. i % 500 .. "
 	    "'\"}') end same(B, N, now) taken(N, 500)",
-	    GPOP, POP_N " g 100"),
+	    GPOP, POP_N " right id g 100"),
 	ROW("groups_pop: 100,000 due retries of one group",
 	    "same(R, N, 1000) state(N) bodies(N, '{\"g\":1}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 64 KiB of \"g\":1, x 16",
 	    "push(16, string.sub('{\"x\":0,' .. rep('\"g\":1,', 12000) .. '', 1, 65529) .. "
 	    "'\"y\":1}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 64 KiB of \"g\": and digits x 16",
 	    "push(16, '{\"g\":1.5,\"g\":' .. rep('1', 65000) .. '}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 64 KiB of \"g\": and blanks x 16",
 	    "push(16, '{\"g\":1.5,' .. rep('\"g\"' .. rep(' ', 300) .. ':1,', 200) .. '\"g\":1}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 64 KiB of [[],[],... x 16",
 	    "push(16, '{\"x\":[' .. rep('[],', 21800) .. '[]],\"g\":7}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: 200 of 10 KiB of one group",
 	    "push(200, '{\"g\":1,\"x\":\"' .. rep('x', 10400) .. '\"}')",
-	    GPOP, POP_N " g 1"),
+	    GPOP, POP_N " right id g 1"),
 	ROW("groups_pop: retries of 1 MiB, by their ids",
 	    "same(R, 50, 1000, 'a/') for i = 1, 50 do call('HSET', C, 'a/' .. i, MIB) end",
-	    GPOP, POP_N " / 1"),
+	    GPOP, POP_N " right id / 1"),
 	MANY("groups_settle: 64 acks of one group",
 	    "same(B, N, 1000) state(N) taken(64, 1) held(N, 1)",
 	    "groups_settle", "BCRDXHGO", "0 h 100", 64, "ack t%d x.1.%d"),

@@ -237,6 +237,8 @@ box_init(struct box *b, const struct server *s, const char *name)
 	b->cfg->key = xstrdup("orders");
 	b->cfg->rate = xstrdup("");
 	b->cfg->consumer_group = xstrdup("rqd");
+	b->cfg->id = xstrdup("id");
+	b->cfg->delayed_key = xstrdup("");
 	b->cfg->group_by = xstrdup("");
 	b->cfg->group_concurrency = 1;
 	b->cfg->lease = b->cfg->foreign_timeout = 60 * SEC;

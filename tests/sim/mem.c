@@ -134,7 +134,7 @@ mem_push(struct mem_store *s, const char *payload, size_t len, usec_t delay)
 	e->payload[len] = '\0';
 	e->len = len;
 	s->sequence++;
-	if (message_id(payload, len, id) == 0)
+	if (message_id("id", payload, len, id) == 0)
 		e->id = xstrdup(id);
 	else
 		e->id = xasprintf("~%llu", (unsigned long long)s->sequence);

@@ -120,9 +120,8 @@ is_free(const struct option *o)
 	static const char *const fixed[] = {
 		"kind", "mode", "rate", "fleet_concurrency", "listen", "server", "tls",
 		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max", "output",
-		"pushes", "group_by",
-		"shards", "shards_drain", "sentinel", "master", "sentinel_username",
-		"sentinel_password_file", "cluster",
+		"pushes", "group_by", "shards", "shards_drain", "sentinel", "master",
+		"sentinel_username", "sentinel_password_file", "cluster", "id", "delayed_key",
 	};
 	size_t i;
 

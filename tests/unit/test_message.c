@@ -105,7 +105,7 @@ TEST(test_ids)
 		int got;
 
 		strcpy(id, "untouched");
-		got = message_id(copy, len, id);
+		got = message_id("id", copy, len, id);
 		if ((got == 0) != (cases[i].id != NULL))
 			print_message("# %s\n", cases[i].payload);
 		if (cases[i].id != NULL) {
@@ -142,7 +142,7 @@ TEST(test_size)
 	for (i = 0; i < ARRAY_LEN(sizes); i++) {
 		char *p = padded(sizes[i].n);
 
-		assert_int_equal(message_id(p, sizes[i].n, id), sizes[i].ret);
+		assert_int_equal(message_id("id", p, sizes[i].n, id), sizes[i].ret);
 		free(p);
 	}
 }
@@ -153,11 +153,11 @@ TEST(test_nul)
 	static const char c[] = "{\"id\":7,\"x\":\"a\0b\"}", d[] = "{\"id\":\"a\0b\"}";
 	char id[MESSAGE_ID_MAX + 1];
 
-	assert_int_equal(message_id(a, sizeof(a) - 1, id), -1);
-	assert_int_equal(message_id(b, sizeof(b) - 1, id), -1);
-	assert_int_equal(message_id(b, sizeof(b) - 2, id), 0);
-	assert_int_equal(message_id(c, sizeof(c) - 1, id), 0);
-	assert_int_equal(message_id(d, sizeof(d) - 1, id), -1);
+	assert_int_equal(message_id("id", a, sizeof(a) - 1, id), -1);
+	assert_int_equal(message_id("id", b, sizeof(b) - 1, id), -1);
+	assert_int_equal(message_id("id", b, sizeof(b) - 2, id), 0);
+	assert_int_equal(message_id("id", c, sizeof(c) - 1, id), 0);
+	assert_int_equal(message_id("id", d, sizeof(d) - 1, id), -1);
 }
 
 static int
@@ -175,7 +175,7 @@ nested(unsigned depth, bool object)
 	for (i = 1; i < depth; i++)
 		*q++ = object ? '}' : ']';
 	*q++ = '}';
-	ret = message_id(p, (size_t)(q - p), id);
+	ret = message_id("id", p, (size_t)(q - p), id);
 	free(p);
 	return ret;
 }
@@ -206,7 +206,7 @@ TEST(test_random)
 
 		while (n > 0 && changes-- > 0)
 			p[unit_below(n)] = bytes[unit_below(sizeof(bytes))];
-		if (message_id(p, n, id) == 0)
+		if (message_id("id", p, n, id) == 0)
 			assert_true(message_id_ok(id, strlen(id)));
 		free(p);
 	}

@@ -73,7 +73,8 @@ TEST(a_queue_with_shards_gets_each_message_in_one_of_them)
 {
 	char *keys[] = { (char *)"many", NULL };
 	struct queue_config many = { .name = (char *)"items", .key = keys[0], .keys = keys,
-	    .shards = 8, .shards_drain = 1, .message_max = 100, .pushes = none };
+	    .shards = 8, .shards_drain = 1, .message_max = 100, .pushes = none,
+	    .id = (char *)"id" };
 	struct queue_config *with[] = { &from, &many, NULL };
 	struct config c = { .queues = with, .nqueues = 2 };
 	struct pushes *p = NULL;

@@ -1,7 +1,8 @@
 -- cancel_waiting: ends a message that waits for its first delivery.
 --
 -- KEYS    Q or QDELAYED; QDEAD
--- ARGV    what       "list" or "zset": what the first key is
+-- ARGV    what       "list" or "zset": what the first key is; "left": a list whose left end is
+--                    the oldest
 --         mode       "drop", "dead" or "look", as cancel has it
 --         dead_max host error    as cancel
 --         scan       of a list: entries that are looked at, from the next one on
@@ -14,13 +15,13 @@
 --         again.
 local K, X = KEYS[1], KEYS[2]
 local call = redis.call
-local what, mode, dead_max, host = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local message = ARGV[8]
+local list, mode, dead_max, host = ARGV[1] ~= 'zset', ARGV[2], ARGV[3], ARGV[4]
+local message, first = ARGV[8], ARGV[1] == 'left' and 1 or -1
 --@ include letter
 
 local there
-if what == 'list' then
-  there = call('LPOS', K, message, 'RANK', -1, 'MAXLEN', ARGV[6])
+if list then
+  there = call('LPOS', K, message, 'RANK', first, 'MAXLEN', ARGV[6])
 else
   there = call('ZSCORE', K, message)
 end
@@ -30,15 +31,15 @@ if mode == 'look' then return 'ok' end
 if mode == 'dead' then call('XLEN', X) end
 -- These commands change nothing, and go first so that maxmemory refuses none of the
 -- later ones.
-if what == 'list' then call('LTRIM', K, 0, -1) else call('ZREM', K, '\0' .. message) end
+if list then call('LTRIM', K, 0, -1) else call('ZREM', K, '\0' .. message) end
 -- Tests the permission for LREM: QDEAD is a stream, so it can only fail, by its type or
 -- by the ACL.
-local e = mode == 'dead' and what == 'list' and redis.pcall('LREM', X, 1, '\0nobody')
+local e = mode == 'dead' and list and redis.pcall('LREM', X, 1, '\0nobody')
 if type(e) == 'table' and e.err and not string.find(e.err, 'WRONGTYPE', 1, true) then
   return redis.error_reply('LREM: ' .. e.err)
 end
 if mode == 'dead' then
   call('XADD', unpack(letter(ARGV[7], message, 'cancelled', 0, '', ARGV[5], ''), 2))
 end
-if what == 'list' then call('LREM', K, -1, message) else call('ZREM', K, message) end
+if list then call('LREM', K, first, message) else call('ZREM', K, message) end
 return 'ok'

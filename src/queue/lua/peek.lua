@@ -2,7 +2,7 @@
 -- Of a stream those that the group has not been given yet.
 --
 -- KEYS    Q, or QDELAYED, or QRETRY or QBACKUP then QCONTEXT QDELIVERY
--- ARGV    what       the first key: "waiting" or "delayed"; "ids": Q of kind "unique"; "tags":
+-- ARGV    what       the first key: "waiting" ("left": its left end is the oldest) or "delayed"; "ids": Q of kind "unique"; "tags":
 --                    QRETRY or QBACKUP.  Of a stream: its group
 --         count      messages returned at most
 --         cut        bytes of a message that are returned, "-1": all
@@ -34,11 +34,11 @@ local chunk, left, n = {}, 0, 0.5
 local function waiting(i)
   if left == 0 then
     n = math.max(math.min(2 * n, 16, math.floor((most - bytes) * (i - first) / (bytes + 1))), 1)
-    chunk = call('LRANGE', K, -i - n, -1 - i)
+    chunk = what == 'left' and call('LRANGE', K, i, i + n - 1) or call('LRANGE', K, -i - n, -1 - i)
     left = #chunk
   end
   left = left - 1
-  return chunk[left + 1]
+  return chunk[what == 'left' and #chunk - left or left + 1]
 end
 
 local function delayed(i)
@@ -58,7 +58,7 @@ local function tags(i)
   return body, score, tag, call('HGET', D, tag), cut == 0 and call('HSTRLEN', C, tag)
 end
 
-local at = ({waiting = waiting, ids = ids, delayed = delayed, tags = tags})[what]
+local at = ({waiting = waiting, left = waiting, ids = ids, delayed = delayed, tags = tags})[what]
 --@ for stream
 local Q, group, first = K, what, 0
 offset = 0

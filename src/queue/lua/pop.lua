@@ -18,10 +18,12 @@
 --                    n = 1: "newest": the newest waiting message; "fewest": the due
 --                    retry with the fewest attempts.  ROOM EACH may follow: a message
 --                    takes 1 of the room, one that has failed before takes EACH
---         group      of a stream: made at its beginning if it is missing
---         consumer   the caller's name in it
+--         end        of a list: "left": producers push right, so the left end is the oldest
+--         member     of a message of a list that is its id, as "id"
 --         by places  with groups: the member that names the group, or "/"; how many messages
 --                    of a group may be in flight at once
+--         group      of a stream: made at its beginning if it is missing
+--         consumer   the caller's name in it
 -- Returns {status, now, waiting, due, dropped, limited, taken, then for each message:
 --         tag, idlen, token, attempts, crashes, payload}
 --         status "ok", or "late" (after its deadline), or "paused" (then: why, its TTL
@@ -67,7 +69,7 @@ local waiting = call('LLEN', Q)
 local waiting = due_by(Q, now)
 --@ for groups
 local H, G, O = KEYS[9], KEYS[10], KEYS[11]
-local by, places = ARGV[11], tonumber(ARGV[12])
+local by, places = ARGV[13], tonumber(ARGV[14])
 call('ZCARD', H)
 call('HLEN', G)
 call('ZCARD', O)

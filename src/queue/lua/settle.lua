@@ -18,9 +18,9 @@
 --           "push" TAG TOKEN N, then N times TARGET COUNT MESSAGE ...
 --                                              an ack that hands messages over; TARGET is
 --                                              the number of the list among its KEYS, the
---                                              first one is 1.  "grow": the same, where
---                                              the pushes take more memory than the acks
---                                              free
+--                                              first one is 1; -1 if the list's left end
+--                                              is the oldest.  "grow": the same, where the
+--                                              pushes take more memory than the acks free
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"
 --         "held"     another delivery has the message, or it waits for one

@@ -12,6 +12,7 @@
 --         rank       where to go on in QBACKUP; 0, or what the last step returned
 --         cursor     of the sweep of QDELIVERY; 0, or what the last tick returned; "-": no sweep
 --         age        seconds after which dead letters are deleted; "0": never
+--         push       of a list: LPUSH, or RPUSH: its left end is the oldest
 --         by places  with groups: as pop
 --         group scan max  of a stream: scan: where to go on in the pending list; "", or what
 --                    the last step returned; max: as pop
@@ -68,20 +69,23 @@ end
 local waiting, counters, delayed = 0, 10, ''
 --@ include soonest
 --@ for list groups
-local H, G, O = KEYS[9], KEYS[10], KEYS[11]
+local H, G, O, push = KEYS[9], KEYS[10], KEYS[11], ARGV[10]
+counters = 11
 --@ for groups
-local places = tonumber(ARGV[11])
+local places = tonumber(ARGV[12])
+counters = 13
 call('ZCARD', H)
 call('HLEN', G)
 call('ZCARD', O)
-counters = 12
 --@ include groups
 --@ include places
 --@ for list groups
 --@ include taken
 call('LLEN', Q)
 hooks.foreign = function(tag)
-  call('LPUSH', Q, call('HGET', C, tag))
+  local body = call('HGET', C, tag)
+  -- Each name stands here so that an error of the ACL has it.
+  if push == 'LPUSH' then call('LPUSH', Q, body) else call('RPUSH', Q, body) end
   call('HDEL', C, tag)
   hooks.others = 1
 end
@@ -250,7 +254,7 @@ attempt(release)
 --@ for groups
 --@ include tick_groups
 --@ for list groups
-local function add(m) call('LPUSH', Q, m) end
+local function add(m) call(push, Q, m) end
 --@ for zset
 -- Ids that were put off, and whose deliveries somebody has removed from QBACKUP.  Looks
 -- at 50 ids, beginning at a random one.

@@ -14,7 +14,7 @@ end
 -- The reason why the list cannot be pushed to; false: none is known.
 local function trouble_of(target)
   if troubles[target] == nil then
-    local key = KEYS[targets + target]
+    local key = KEYS[targets + math.abs(target)]
     troubles[target] = trouble(redis.pcall('LLEN', key), 'LLEN') or
         trouble(redis.pcall('LTRIM', key, 0, -1), 'LTRIM') or false
   end
@@ -35,7 +35,7 @@ local function gather(a)
   local at = a + 1
   while at <= last do
     local why = trouble_of(tonumber(ARGV[at]))
-    if why then return 'cannot push to ' .. KEYS[targets + ARGV[at]] .. ': ' .. why end
+    if why then return 'cannot push to ' .. KEYS[targets + math.abs(ARGV[at])] .. ': ' .. why end
     at = at + 2 + tonumber(ARGV[at + 1])
   end
   at = a + 1
@@ -50,7 +50,10 @@ end
 
 -- Removes what was pushed since keep().
 local function undo()
-  for target, count in pairs(pushed) do call('LTRIM', KEYS[targets + target], count, -1) end
+  for target, count in pairs(pushed) do
+    local left = target > 0
+    call('LTRIM', KEYS[targets + math.abs(target)], left and count or 0, left and -1 or -count - 1)
+  end
   pushed = {}
 end
 
@@ -62,9 +65,10 @@ local function push_all()
   local lists = gathered
   gathered = {}
   for target, list in pairs(lists) do
+    local push = target > 0 and 'LPUSH' or 'RPUSH'
     for i = 1, #list, 50 do
       local last = math.min(i + 49, #list)
-      local why = trouble(redis.pcall('LPUSH', KEYS[targets + target], unpack(list, i, last)), 'LPUSH')
+      local why = trouble(redis.pcall(push, KEYS[targets + math.abs(target)], unpack(list, i, last)), push)
       if why then
         troubles[target] = why
         undo()

@@ -3,22 +3,35 @@
 -- Gives   ident(body): the message's own id, nil if it has none; false: this call has decoded
 --         enough: the pop ends before this message
 --
--- Ids.  A message of at most 64 KiB may begin with {"id": and a string without escapes,
--- or an integer; white space of JSON may stand between, and "," or "}" must follow.
--- Then that is its id, and the rest is not read.  In any other JSON object of at most
--- 64 KiB without NUL, the id is the last first-level member "id": the text of a string,
--- or the digits of an integer.  An id has 1 to 200 bytes and no control characters.
--- Every other message gets "~" and the token.  The tag is the id, or id#token if the id
--- is in QBACKUP or QRETRY.
+-- Ids.  ARGV has the name of the member that is the id; below it is "id".  A message of at
+-- most 64 KiB may begin with {"id": and a string without escapes, or an integer; white space
+-- of JSON may stand between, and "," or "}" must follow.  Then that is its id, and the rest is
+-- not read.  In any other JSON object of at most 64 KiB without NUL, the id is the last
+-- first-level member "id": the text of a string, or the digits of an integer.  An id has 1 to
+-- 200 bytes and no control characters.  Every other message gets "~" and the token.  The tag is
+-- the id, or id#token if the id is in QBACKUP or QRETRY.
 --
 -- Reading ids is bounded, too: after 64 KiB of messages to decode, the pop ends before
 -- the next of them.
 local gsub = string.gsub
 local decodes = 65536
+local member = ARGV[12] or 'id'
+local key = '"' .. member .. '"'
+local key_pattern = gsub(key, '%W', '%%%0')
+local escaped = '\\u00[' .. gsub(member, '.', function(c) return string.format('%x', c:byte() / 16) end) .. ']'
+local leading = '^{[ \t\r\n]*' .. key_pattern .. '[ \t\r\n]*:[ \t\r\n]*'
 
 local function integer(s, from)
   local id, last = match(s, '^(-?%d+)[ \t\r\n]*[,}]()', from)
   if id and not find(id, '^-?0%d') then return id, last end
+end
+
+-- Writes the key without escapes wherever it stands with some.
+local function plain(s)
+  return (gsub(s, '"([^"\\]*\\u00[^"]*)"', function(text)
+    text = gsub(text, '\\u00(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)
+    return text == member and key
+  end))
 end
 
 -- The last member "id" of an object.  A double cannot hold each integer.  So a single
@@ -26,19 +39,19 @@ end
 -- strings before decoding.  Outside of strings '"id"' always is a string; after one
 -- that begins inside of a string, the text is outside.
 local function decoded(s)
-  if not find(s, '"id"', 1, true) and not find(s, '\\u006', 1, true) or find(s, '\0', 1, true) then
+  if not find(s, key, 1, true) and not find(s, escaped) or find(s, '\0', 1, true) then
     return nil
   end
   local ok, o = pcall(cjson.decode, s)
-  local id = ok and type(o) == 'table' and o.id
+  local id = ok and type(o) == 'table' and o[member]
   if type(id) == 'number' then
-    s = gsub(gsub(gsub(s, '"\\u0069d"', '"id"'), '"i\\u0064"', '"id"'), '"\\u0069\\u0064"', '"id"')
-    local _, e = find(s, '"id"', 1, true)
-    if find(s, '"id"', e + 1, true) then
+    s = plain(s)
+    local _, e = find(s, key, 1, true)
+    if find(s, key, e + 1, true) then
       for _, digits in ipairs({'-?[1-9]%d*', '-?0'}) do
-        s = gsub(s, '("id"[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
+        s = gsub(s, '(' .. key_pattern .. '[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
       end
-      id = cjson.decode(s).id
+      id = cjson.decode(s)[member]
     else
       id = integer(s, find(s, '[^ \t\r\n:]', e + 1))
     end
@@ -50,7 +63,7 @@ end
 local function ident(s)
   if #s > 65536 then return nil end
   local id, last
-  local _, e = find(s, '^{[ \t\r\n]*"id"[ \t\r\n]*:[ \t\r\n]*')
+  local _, e = find(s, leading)
   if e then
     id, last = match(s, '^"([^"\\%c]+)"[ \t\r\n]*[,}]()', e + 1)
     if not id then id, last = integer(s, e + 1) end

@@ -5,13 +5,13 @@
 -- A message whose group is full, or has messages that wait, leaves the list, too: it is held.
 -- Its tag ends in "#" and a name that no other tag has.  So no other message, pushed or replayed,
 -- can get this tag.
-local took, counted, last, aside = 0, 0, ' ' .. stamp .. ' ', 0
+local took, counted, last, aside, oldest_left = 0, 0, ' ' .. stamp .. ' ', 0, ARGV[11] == 'left'
 local by_text = gsub(by, '%p', '%%%0')
 
 -- The text of a member that is a string or an integer; nil: it has none; false: this call has
 -- decoded enough.  A member that stands among the first 512 bytes, before any other object or
 -- array, is read without decoding the rest.
-local function member(s)
+local function group_member(s)
   if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
   local key, open = '"' .. by .. '"', find(s, '{', 1, true)
   local at, to = find(s, key, 1, true)
@@ -43,7 +43,7 @@ end
 -- The group of a message; nil: it belongs to none; false: this call has decoded enough.
 local function group_of(body, id)
   local group
-  if by == '/' then group = id and match(id, '^([^/]+)/') else group = member(body) end
+  if by == '/' then group = id and match(id, '^([^/]+)/') else group = group_member(body) end
   if not group then return group end
   return #group >= 1 and #group <= 200 and not find(group, '%c') and group or nil
 end
@@ -116,7 +116,7 @@ local function fresh(enough)
     local bodies, tags, idlens, tokens, groups, n, m = {}, {}, {}, {}, {}, 0, 0
     repeat
       if left < 1 or got + aside > 0 and bytes >= room then full = true break end
-      local body = call('LINDEX', Q, '-' .. text(m + 1))
+      local body = call('LINDEX', Q, oldest_left and text(m) or '-' .. text(m + 1))
       local id = ident(body)
       local group = id ~= false and group_of(body, id)
       if id == false or group == false then full = true break end
@@ -151,7 +151,7 @@ local function fresh(enough)
       lease(zadd, hset, copy)
     end
     hold()
-    call('LTRIM', Q, 0, -m - 1)
+    call('LTRIM', Q, oldest_left and m or 0, oldest_left and -1 or -m - 1)
     took, counted = took + m, counted + m
   end
 end

@@ -1,17 +1,19 @@
 -- pop_list: takes new messages from a list.
 -- Needs   pop; ident(body)
--- Gives   fresh(enough, newest): from the right end, or, the newest first, from the left one;
---         took: how many came from the list; counted: how many of them from the right end
+-- Gives   fresh(enough, newest): from the oldest end, or, the newest first, from the other one;
+--         took: how many came from the list; counted: how many of them from the oldest end
 local took, counted, last = 0, 0, ' ' .. stamp .. ' '
+local oldest_left = ARGV[11] == 'left'
 local later = first and 1 or 0
 local function fresh(enough, newest)
+  local front = oldest_left ~= (newest or false)
   while got < enough and took < waiting and not full do
     local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
     -- Read them one by one: a chunk of LRANGE could be of any size.  What is read is
     -- taken, for a large message is not to be read twice.
     repeat
       if left < 1 or got > 0 and bytes >= room then full = true break end
-      local body = call('LINDEX', Q, newest and text(m) or '-' .. text(m + 1))
+      local body = call('LINDEX', Q, front and text(m) or '-' .. text(m + 1))
       local id = ident(body)
       if id == false then full = true break end
       m, got, bytes, left = m + 1, got + 1, bytes + #body, left - 1
@@ -36,7 +38,7 @@ local function fresh(enough, newest)
       give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
     end
     lease(zadd, hset, copy)
-    call('LTRIM', Q, newest and m or 0, newest and -1 or -m - 1)
+    call('LTRIM', Q, front and m or 0, front and -1 or -m - 1)
     took = took + m
     if not newest then counted = counted + m end
   end
