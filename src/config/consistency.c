@@ -179,11 +179,40 @@ check_delayed(struct draft *d, const struct draft_section *s)
 		    "cluster than \"%s\": give both one hash tag", key, q->key);
 }
 
+/* A queue that messages are pushed to, by the scripts of this one.  NULL: there is none. */
+static const struct queue_config *
+check_push(struct draft *d, const struct draft_section *s, const char *option, const char *name)
+{
+	const struct queue_config *q = s->queue, *to = config_queue(d->config, name);
+
+	if (to == NULL)
+		draft_error(d, s, option, "%s names \"%.60s\", and there is no queue of this name: "
+		    "add queue \"%.60s\" { concurrency = 0 } if others consume it", option, name,
+		    name);
+	else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
+		draft_error(d, s, option, "%s names \"%s\", a queue of kind \"%s\": "
+		    "handlers can push to queues of kind \"ack\" only", option, to->name,
+		    kind_name(to->kind));
+	else if (d->config->redis.clusters[0] == NULL)
+		return to;
+	/* On a cluster one script acks a message and pushes to the other queue. */
+	else if (config_is_sharded(q) || config_is_sharded(to))
+		draft_error(d, s, option, "%s names \"%s\", and queue \"%s\" has shards, which are "
+		    "in many slots of the cluster: a script that acknowledges cannot push to "
+		    "another slot", option, to->name, config_is_sharded(q) ? q->name : to->name);
+	else if (has_tag(q) && has_tag(to) &&
+	    slot_of(q->key, strlen(q->key)) != slot_of(to->key, strlen(to->key)))
+		draft_error(d, s, option, "%s names \"%s\", whose key \"%s\" is in another slot of "
+		    "the cluster than \"%s\": give both one hash tag", option, to->name, to->key,
+		    q->key);
+	return to;
+}
+
 /* The queues that handlers push to. */
 static void
 check_pushes(struct draft *d, const struct draft_section *s)
 {
-	const struct queue_config *q = s->queue, *to;
+	const struct queue_config *q = s->queue;
 	const char *output = config_output_queue(q);
 
 	if (output != NULL && q->mode == MODE_PERSISTENT)
@@ -198,30 +227,49 @@ check_pushes(struct draft *d, const struct draft_section *s)
 		    "write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))
 		return;
-	for (size_t i = 0; q->pushes[i] != NULL; i++) {
-		to = config_queue(d->config, q->pushes[i]);
-		if (to == NULL)
-			draft_error(d, s, "pushes", "pushes names \"%.60s\", and there is no queue "
-			    "of this name: add queue \"%.60s\" { concurrency = 0 } if others "
-			    "consume it", q->pushes[i], q->pushes[i]);
-		else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
-			draft_error(d, s, "pushes", "pushes names \"%s\", a queue of kind \"%s\": "
-			    "handlers can push to queues of kind \"ack\" only", to->name,
-			    kind_name(to->kind));
-		else if (d->config->redis.clusters[0] == NULL)
-			continue;
-		/* On a cluster one script acks a message and pushes to the other queue. */
-		else if (config_is_sharded(q) || config_is_sharded(to))
-			draft_error(d, s, "pushes", "pushes names \"%s\", and queue \"%s\" has "
-			    "shards, which are in many slots of the cluster: a script that "
-			    "acknowledges cannot push to another slot", to->name,
-			    config_is_sharded(q) ? q->name : to->name);
-		else if (has_tag(q) && has_tag(to) &&
-		    slot_of(q->key, strlen(q->key)) != slot_of(to->key, strlen(to->key)))
-			draft_error(d, s, "pushes", "pushes names \"%s\", whose key \"%s\" is in "
-			    "another slot of the cluster than \"%s\": give both one hash tag",
-			    to->name, to->key, q->key);
+	for (size_t i = 0; q->pushes[i] != NULL; i++)
+		(void)check_push(d, s, "pushes", q->pushes[i]);
+}
+
+/* A letter of a letter ... must not come back. */
+static bool
+is_circle(const struct config *config, const struct queue_config *q)
+{
+	const struct queue_config *to = q;
+	const char *name;
+
+	for (size_t i = 0; i < config->nqueues && to != NULL; i++) {
+		name = config_dead_queue(to);
+		to = name != NULL ? config_queue(config, name) : NULL;
+		if (to == q)
+			return true;
 	}
+	return false;
+}
+
+/* The queue that is told of dead letters. */
+static void
+check_dead_queue(struct draft *d, const struct draft_section *s)
+{
+	struct queue_config *q = s->queue;
+	const char *name = config_dead_queue(q);
+	const struct queue_config *to;
+	uint64_t least = q->on_dead_message ? 256 * 1024 : 16 * 1024;
+	char size[UNITS_TEXT_MAX];
+
+	if (name == NULL || !kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "on_dead"))
+		return;
+	if ((to = check_push(d, s, "on_dead", name)) == NULL)
+		return;
+	if (is_circle(d->config, q))
+		draft_error(d, s, "on_dead", "on_dead of queue \"%s\" leads back to itself: write "
+		    "on_dead = \"\" in queue \"%s\"", q->name, to->name);
+	if (to->message_max < least)
+		draft_error(d, s, "on_dead", "on_dead names \"%s\", whose message_max is below %s",
+		    to->name, units_size(least, size));
+	q->dead_key = xstrdup(config_key_at(to, 0));
+	q->dead_tell = xasprintf("%s:%d:%s", config_push_command(to), q->on_dead_message,
+	    q->name);
 }
 
 /* Checks batch above 1, and framing if it is given. */
@@ -360,6 +408,7 @@ consistency_check(struct draft *d)
 		check_limits(d, s);
 		check_delayed(d, s);
 		check_pushes(d, s);
+		check_dead_queue(d, s);
 		check_batch(d, s);
 	}
 	for (size_t i = 0; i < d->schedules.n; i++) {

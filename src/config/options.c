@@ -47,9 +47,9 @@ static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
-	check_group_by, check_id, check_key, check_listen, check_name, check_output, check_path,
-	check_rate, check_root, check_sentinels, check_servers, check_target, check_timezone,
-	check_tls, check_word;
+	check_group_by, check_id, check_key, check_listen, check_name, check_on_dead, check_output,
+	check_path, check_rate, check_root, check_sentinels, check_servers, check_target,
+	check_timezone, check_tls, check_word;
 
 const struct option option_table[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
@@ -248,6 +248,10 @@ const struct option option_table[] = {
 	QUEUE(dead_max_age, DURATION, "0", .min = MINUTE, .max = 3650 * DAY, .zero = true,
 	    .trait = TRAIT_LEASES,
 	    .help = "time after which a dead letter is deleted; 0: never"),
+	QUEUE(on_dead, STRING, "", .check = check_on_dead, .trait = TRAIT_LEASES,
+	    .help = "push:QUEUE: announce each dead letter in that queue; empty: nowhere"),
+	QUEUE(on_dead_message, BOOL, "false", .trait = TRAIT_LEASES,
+	    .help = "true: the announcement has the message"),
 
 	/* Schedules. */
 	SCHEDULE(queue, STRING, "", .check = check_word,
@@ -548,6 +552,18 @@ check_output(const char *value, size_t i, size_t n, char **cause)
 		return check_word(value, i, n, cause);
 	return util_cause(cause, "output \"%.60s\": write \"log\", \"none\", or "
 	    "\"push:QUEUE\" with the name of a queue", value);
+}
+
+static int
+check_on_dead(const char *value, size_t i, size_t n, char **cause)
+{
+	size_t push = strlen(CONFIG_OUTPUT_PUSH);
+
+	if (value[0] == '\0' || (strncmp(value, CONFIG_OUTPUT_PUSH, push) == 0 &&
+	    value[push] != '\0'))
+		return check_word(value, i, n, cause);
+	return util_cause(cause, "on_dead \"%.60s\": write \"push:QUEUE\" with the name of a "
+	    "queue, or \"\"", value);
 }
 
 /* "100/s", "5/m", "1000/h", "1/d"; "" for none. */

@@ -27,6 +27,9 @@ queue_config_free(struct queue_config *q)
 	util_free_list(q->command);
 	util_free_list(q->pushes);
 	free(q->output);
+	free(q->on_dead);
+	free(q->dead_key);
+	free(q->dead_tell);
 	free(q->rate);
 	free(q->user);
 	free(q->group);
@@ -168,12 +171,24 @@ config_consumes(const struct queue_config *q)
 	return q->concurrency > 0;
 }
 
-const char *
-config_output_queue(const struct queue_config *q)
+static const char *
+pushed_queue(const char *text)
 {
 	size_t n = strlen(CONFIG_OUTPUT_PUSH);
 
-	return strncmp(q->output, CONFIG_OUTPUT_PUSH, n) == 0 ? q->output + n : NULL;
+	return strncmp(text, CONFIG_OUTPUT_PUSH, n) == 0 ? text + n : NULL;
+}
+
+const char *
+config_output_queue(const struct queue_config *q)
+{
+	return pushed_queue(q->output);
+}
+
+const char *
+config_dead_queue(const struct queue_config *q)
+{
+	return pushed_queue(q->on_dead);
 }
 
 bool

@@ -28,7 +28,7 @@ enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
-#define CONFIG_OUTPUT_PUSH	"push:"	/* output: before a queue's name */
+#define CONFIG_OUTPUT_PUSH	"push:"	/* output, on_dead: before a queue's name */
 #define CONFIG_PUSH_MAX		10000	/* the highest push_max */
 
 struct queue_config {
@@ -86,6 +86,10 @@ struct queue_config {
 	int		  suspend_after;	/* 0: never for failures in a row */
 	int64_t		  dead_max;	/* 0: keep all */
 	usec_t		  dead_max_age;	/* 0: keep them */
+	char		 *on_dead;	/* "": tells nobody of them; "push:NAME" */
+	bool		  on_dead_message;	/* and tells the message */
+	/* The list that on_dead names, and words for part/letter.lua; NULL without on_dead. */
+	char		 *dead_key, *dead_tell;
 	uint64_t	  message_max;
 
 	char		 *user;		/* "": the daemon's */
@@ -194,6 +198,8 @@ const char	*config_push_command(const struct queue_config *);
 bool		 config_consumes(const struct queue_config *);
 /* The queue that takes each line of standard output as a message; NULL: none. */
 const char	*config_output_queue(const struct queue_config *);
+/* The queue that is told of dead letters; NULL: none. */
+const char	*config_dead_queue(const struct queue_config *);
 /* Whether a handler's output goes to /dev/null. */
 bool		 config_drops_output(const struct queue_config *);
 /* How many messages of a queue may be in flight at once, this daemon. */

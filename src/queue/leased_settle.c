@@ -136,8 +136,10 @@ leased_cancel_hand_over(struct leased *a, struct delivery *d)
 static void
 leased_report_pushed(const struct leased *a, const struct delivery *d)
 {
-	const char *key;
+	const char *key = a->cfg->dead_key;
 
+	if (key != NULL && d->verdict.op != VERDICT_ACK)
+		watch_note_change(a->env->watch, key, strlen(key));
 	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
 		key = pushes_target(d->result.pushes, i)->key;
 		watch_note_change(a->env->watch, key, strlen(key));
@@ -276,8 +278,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		leased_saw_work(a);
 	for (size_t i = 0; i < call->n; i++) {
 		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
-		if (delivery_hands_over(call->v[i]))
-			leased_report_pushed(a, call->v[i]);
+		leased_report_pushed(a, call->v[i]);
 		if (leased_answered_one(a, call->v[i], text != NULL ? text : "error"))
 			good |= text != NULL && strcmp(text, "ok") == 0;
 	}
@@ -389,8 +390,11 @@ leased_send_settle(struct leased *a, struct call *call)
 
 	if (push != NULL)
 		leased_add_targets(call, &targets);
+	else if (a->cfg->dead_key != NULL)
+		words_key(w, a->cfg->dead_key, strlen(a->cfg->dead_key));
 	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	words_add(w, a->env->host);
+	words_add(w, push == NULL && a->cfg->dead_key != NULL ? a->cfg->dead_tell : "");
 	leased_words(call);
 	for (size_t i = 0; i < call->n; i++) {
 		d = call->v[i];

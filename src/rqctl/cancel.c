@@ -99,16 +99,18 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 {
 	const struct target *t = &j->ctl->target;
 	const char *id = j->select.ids[which], *answer;
-	struct words w = ask_format("%s %s %s %s %lld %s %s %lld %s", t->keys.name[key],
-	    t->keys.name[KEY_DEAD], key != KEY_QUEUE || t->source != SOURCE_LIST ? "zset" :
-	    t->left ? "left" : "list",
-	    j->retry ? "look" : j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
-	    j->ctl->config->name, j->error, (long long)j->scan, id);
+	struct words w = ask_format("%s %s", t->keys.name[key], t->keys.name[KEY_DEAD]);
+	int nkeys = 2 + target_add_dead_key(t, &w);
 	struct redisReply *reply;
 	int rc = -1;
 
+	ask_add(&w, "%s %s %lld %s %s %lld %s", key != KEY_QUEUE || t->source != SOURCE_LIST ?
+	    "zset" : t->left ? "left" : "list", j->retry ? "look" : j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
+	    (long long)j->scan, id);
 	words_mem(&w, data, len);
-	reply = ask_script_words(j->ctl, "cancel_waiting", 2, &w);
+	words_add(&w, target_tell(t));
+	reply = ask_script_words(j->ctl, "cancel_waiting", nkeys, &w);
 	if ((answer = reply_str(reply, NULL)) != NULL)
 		rc = strcmp(answer, "ok") == 0;
 	if (rc == 1)
@@ -197,16 +199,19 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	const struct target *t = &j->ctl->target;
 	char *const *k = t->keys.name, daemon[DELIVERY_INSTANCE];
 	struct redisReply *reply;
+	struct words w;
 	const char *state;
+	int nkeys;
 
 	if (!add_once(&j->tags, tag, len))
 		return 0;
-	reply = ask_script(j->ctl, "cancel", 9,
-	    "%s %s %s %s %s %s %s %s %s %s %lld %s %s %.*s %s",
-	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD],
-	    k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER], j->mode,
-	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
-	    j->ctl->config->name, j->who, (int)len, tag, keys_group(&t->keys));
+	w = ask_format("%s %s %s %s %s %s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
+	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER]);
+	nkeys = 9 + target_add_dead_key(t, &w);
+	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
+	    (int)len, tag, keys_group(&t->keys), target_tell(t));
+	reply = ask_script_words(j->ctl, "cancel", nkeys, &w);
 	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;
 	state = reply_str_at(reply, CANCEL_STATE);

@@ -415,6 +415,21 @@ target_told(struct target *t, const char *key, const json_t *told)
 	target_unselect(t);
 }
 
+int
+target_add_dead_key(const struct target *t, struct words *w)
+{
+	if (target_tell(t)[0] == '\0')
+		return 0;
+	words_mem(w, t->cfg->dead_key, strlen(t->cfg->dead_key));
+	return 1;
+}
+
+const char *
+target_tell(const struct target *t)
+{
+	return t->cfg != NULL && t->cfg->dead_tell != NULL ? t->cfg->dead_tell : "";
+}
+
 bool
 target_is_elsewhere(const struct target *t)
 {

@@ -135,6 +135,9 @@ bool	ctl_sleep(usec_t);
  */
 int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
 void	target_done(struct target *);
+/* For scripts that make dead letters: adds the last of KEYS, if there is one; returns how many. */
+int	target_add_dead_key(const struct target *, struct words *);
+const char *target_tell(const struct target *);		/* the ARGV "tell" */
 /* Whether the configuration only declares it: other daemons consume it. */
 bool	target_is_elsewhere(const struct target *);
 

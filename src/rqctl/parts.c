@@ -236,16 +236,18 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 	char *const *k = t->keys.name;
 	struct redisReply *reply;
 	struct words words;
-	int end = i + n, step = bury ? 1 : n;
+	int end = i + n, step = bury ? 1 : n, nkeys;
 
 	for (*gone = 0; i < end; i += step) {
-		words = ask_format("%s %s %s %s %s %s %s %s %s %lld %s %s %s", k[KEY_CONTEXT],
-		    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD],
-		    k[KEY_GROUP], k[KEY_ORDER], bury ? "bury" : "drop",
+		words = ask_format("%s %s %s %s %s %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
+		    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
+		    k[KEY_ORDER]);
+		nkeys = 8 + target_add_dead_key(t, &words);
+		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
 		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
-		    bury ? w->error : "", keys_group(&t->keys));
+		    bury ? w->error : "", keys_group(&t->keys), target_tell(t));
 		add_members(&words, members, i, step);
-		reply = ask_script_words(w->ctl, "drop", 8, &words);
+		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
 		if (reply == NULL)
 			return -1;
 		*gone += reply_int_at(reply, DROP_GONE);

@@ -92,9 +92,9 @@ drop_tags(struct ctl *c, enum key key, int64_t offset, int64_t most, int64_t *th
 	char *const *k = c->target.keys.name;
 	struct redisReply *tags = ask(c, "ZRANGE %s %lld %lld", k[key], (long long)offset,
 	    (long long)(offset + most - 1));
-	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s", k[KEY_CONTEXT],
+	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s %s", k[KEY_CONTEXT],
 	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
-	    k[KEY_ORDER], "", "", keys_group(&c->target.keys));
+	    k[KEY_ORDER], "", "", keys_group(&c->target.keys), "");
 	struct redisReply *reply;
 	int64_t n = tags == NULL ? -1 : 0;
 	const char *tag;

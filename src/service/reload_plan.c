@@ -38,20 +38,25 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	return a->keys[i] == b->keys[i];
 }
 
-/* Whether it pushes to a queue that has other keys or limits now. */
+/* Whether the queue of this name has other keys or limits now. */
+static bool
+is_elsewhere(const char *name, const struct config *from, const struct config *to)
+{
+	const struct queue_config *a = config_queue(from, name), *b = config_queue(to, name);
+
+	return a == NULL || b == NULL || strcmp(a->key, b->key) != 0 || a->shards != b->shards ||
+	    a->message_max != b->message_max || a->pop != b->pop;
+}
+
+/* Whether one of the queues that it pushes to is elsewhere. */
 static bool
 pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
 {
-	const struct queue_config *a, *b;
-
 	for (size_t i = 0; q->pushes[i] != NULL; i++) {
-		a = config_queue(from, q->pushes[i]);
-		b = config_queue(to, q->pushes[i]);
-		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
-		    a->shards != b->shards || a->message_max != b->message_max || a->pop != b->pop)
+		if (is_elsewhere(q->pushes[i], from, to))
 			return true;
 	}
-	return false;
+	return config_dead_queue(q) != NULL && is_elsewhere(config_dead_queue(q), from, to);
 }
 
 /* The queue of this name, mostly the i-th too, that this daemon consumes, or NULL. */

@@ -295,6 +295,26 @@ bad 'Q{ \nkind = list pushes = {"r"} }queue r { concurrency = 0 }' '2: pushes ha
 bad 'Q{ \nkind = list output = "push:r" }queue r { concurrency = 0 }' \
     '2: output = "push:r" has no meaning with kind "list", which does not keep'
 
+# -- on_dead --------------------------------------------------------------------------------------
+
+bad 'Q{ on_dead = "alerts" }' '1: on_dead "alerts": write "push:QUEUE" with the name of a queue, or ""'
+bad 'Q{ on_dead = "push:" }' '1: on_dead "push:": write "push:QUEUE"'
+bad 'Q{ kind = list on_dead = "push:r" }queue r { concurrency = 0 }' '1: on_dead has no meaning with kind "list"'
+bad 'Q{\non_dead = "push:r" }' '2: on_dead names "r", and there is no queue of this name: add queue "r" { concurrency = 0 }'
+bad 'Q{\non_dead = "push:r" }queue r { kind = unique concurrency = 0 }' '2: on_dead names "r", a queue of kind "unique"'
+bad 'Q{\non_dead = "push:q" }' '2: on_dead of queue "q" leads back to itself: write on_dead = "" in queue "q"'
+bad 'Q{\non_dead = "push:r" }\nqueue r { concurrency = 0\non_dead = "push:s" }\nqueue s { concurrency = 0\non_dead = "push:q" }' \
+    '2: on_dead of queue "q" leads back to itself: write on_dead = "" in queue "r"' \
+    '4: on_dead of queue "r" leads back' '6: on_dead of queue "s" leads back'
+bad 'defaults {\non_dead = "push:r" }\nQ{}queue r { concurrency = 0 }' '2: on_dead of queue "r" leads back to itself'
+bad 'Q{\non_dead = "push:r" }queue r { concurrency = 0 message_max = 15K }' '2: on_dead names "r", whose message_max is below 16K'
+bad 'Q{\non_dead = "push:r" on_dead_message = true }queue r { concurrency = 0 message_max = 128K }' \
+    '2: on_dead names "r", whose message_max is below 256K'
+bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\non_dead = "push:t" }\nqueue "t" { key = "{t}" concurrency = 0 }' \
+    '3: on_dead names "t", whose key "{t}" is in another slot of the cluster than "{o}"'
+bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\non_dead = "push:t" }\nqueue "t" { shards = 2 concurrency = 0 }' \
+    '3: on_dead names "t", and queue "t" has shards'
+
 # -- queues of other systems ---------------------------------------------------------------------
 
 bad 'Q{ id = "" }' '1: id "": write the name of a member, such as "jid": 1 to 32 letters'

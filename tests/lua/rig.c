@@ -298,7 +298,7 @@ rig_popped_done(struct popped *p, int n)
 void
 rig_settle_begin(const struct rig *r, struct words *w)
 {
-	rig_words(w, "0", "testhost", NULL);
+	rig_words(w, "0", "testhost", r->tell != NULL ? r->tell : "", NULL);
 	rig_add_group(r, w, false);
 }
 
@@ -368,6 +368,7 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 	rig_words(&w, mode, "0", "h", "me@host", NULL);
 	words_mem(&w, tag, taglen);
 	words_add(&w, "rqd");
+	words_add(&w, r->tell != NULL ? r->tell : "");
 	if ((reply = rig_script(r, "cancel", "BCRDXQHGO", &w)) == NULL)
 		return NULL;
 	assert_int_equal(reply->elements, 2);

@@ -32,6 +32,7 @@ struct rig {
 	int		 max_crashes;	/* that a pop is given */
 	bool		 left;		/* the list's left end is the oldest */
 	const char	*id;		/* the member that is the id; NULL: "id" */
+	const char	*tell;		/* of settle and cancel; NULL: nobody */
 	double		 dead_max_age;	/* that a tick is given */
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* the last pop's limit */

@@ -16,7 +16,7 @@ static char		call[24];		/* the last pop's */
 static struct buf	answer;			/* of the last step: words, bytes escaped */
 static const char	*status = "";		/* of the last pop */
 static struct ticked	ticked;
-static char		*turn, *member, *lists[4], digest[48];
+static char		*turn, *member, *tell, *lists[4], digest[48];
 static unsigned		score;			/* of the last id that was produced */
 
 /* -- words ---------------------------------------------------------------------------- */
@@ -515,6 +515,9 @@ do_limits(const struct words *w)
 	free(member);
 	member = option(w, "id", NULL) != NULL ? xstrdup(option(w, "id", NULL)) : NULL;
 	rig.id = member;
+	free(tell);
+	tell = option(w, "tell", NULL) != NULL ? xstrdup(option(w, "tell", NULL)) : NULL;
+	rig.tell = tell;
 	rig.left = strcmp(option(w, "end", "right"), "left") == 0;
 	rig.fleet = atoi(option(w, "fleet", "0"));
 	rig.gap = atof(option(w, "gap", "0"));

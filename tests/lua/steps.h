@@ -17,7 +17,8 @@
  *				CRASHES if there are some, !MARK, (LENGTH) if not sent
  *	popped status|limited|taken|due|payload I|idlen I	what pop has found, of delivery I
  *	limits [NAME=VALUE ...]	of pops: turn (its words with ","), fleet, gap, slack, crashes,
- *				places; of the list: end ("left": producers push right), id
+ *				places; of the list: end ("left": producers push right), id; tell,
+ *				of letters
  *	settle I OP [ARG]	of delivery I
  *	settles WORD ...	settle, with these words after those that all calls have
  *	to LIST ...		the lists that "settles" may push to

@@ -22,6 +22,7 @@ run_file(const char *name)
 
 TEST(test_pop)		{ run_file("pop"); }
 TEST(test_cancel)	{ run_file("cancel"); }
+TEST(test_on_dead)	{ run_file("on_dead"); }
 TEST(test_scripts)	{ run_file("scripts"); }
 TEST(test_stream)	{ run_file("stream"); }
 TEST(test_unique)	{ run_file("unique"); }

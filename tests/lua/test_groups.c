@@ -220,7 +220,7 @@ step_remove(enum key key)
 				rig_do(&rig, "HSET %s %b %s", rig_key(&rig, KEY_DELIVERY),
 				    r->element[at]->str, r->element[at]->len, "0 0 - 1000 1");
 		} else {
-			rig_words(&w, "drop", "0", "h", "e", "rqd", NULL);
+			rig_words(&w, "drop", "0", "h", "e", "rqd", "", NULL);
 			words_mem(&w, r->element[at]->str, r->element[at]->len);
 			redisReply *gone = rig_script(&rig, "drop", "CRDXQHGO", &w);
 			if (gone->element[0]->integer == 1)

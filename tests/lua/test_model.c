@@ -111,6 +111,7 @@ static void
 model_check(void)
 {
 	redisReply *all = rig_places(&rig);
+	long long told = 0;
 	size_t i;
 
 	for (i = 0; i < PAYLOADS; i++) {
@@ -122,6 +123,10 @@ model_check(void)
 			    i, pushed[i], acked[i], dead[i], live, gone);
 	}
 	freeReplyObject(all);
+	/* Each letter was told once. */
+	for (i = 0; i < PAYLOADS; i++)
+		told += dead[i];
+	assert_int_equal(rig_int(&rig, "LLEN alerts"), told);
 	rig_check_clean(&rig);
 	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), nlist);
 }
@@ -387,7 +392,7 @@ step_settle(void)
 	}
 	for (again = 0; again < 2; again++) {
 		struct words w = { 0 };
-		rig_words(&w, "0", "h", NULL);
+		rig_words(&w, "0", "h", rig.tell, NULL);
 		for (i = 0; i < n; i++) {
 			words_add(&w, ops[op[i]]);
 			words_mem(&w, p[i]->tag, p[i]->taglen);
@@ -525,9 +530,13 @@ TEST(test_alone)
 		step_pop, step_pop, step_pop, step_settle, step_settle, step_settle,
 		step_renew, step_renew, step_time, step_tick, step_cancel,
 	};
+	static const char *const alerts[] = { "alerts" };
 	struct popped p[100];
 	int i, n, rounds = 0;
 
+	rig.tell = "LPUSH:0:q";
+	rig.more = alerts;
+	rig.nmore = 1;
 	for (i = 0; i < unit_rounds(STEPS); i++) {
 		steps[unit_below(ARRAY_LEN(steps))]();
 		if (i % 20 == 0)
@@ -563,6 +572,7 @@ TEST(test_alone)
 		assert_true(++rounds < 1000);
 	} while (n > 0);
 	model_check();
+	rig_do(&rig, "DEL alerts");
 	assert_int_equal(ntags + nlist, 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(rig_left(&rig), 0);

@@ -44,6 +44,8 @@ static const struct value cases[] = {
 	{ Q("message_max = 2048"), SECTION_QUEUE, "message_max", "2K" },
 	{ Q("dead_max = 1000000000000"), SECTION_QUEUE, "dead_max", "1000000000000" },
 	{ Q("kind = list"), SECTION_QUEUE, "pop", "\"right\"" },
+	{ Q("on_dead = 'push:r'") " queue r { concurrency = 0 }", SECTION_QUEUE, "on_dead",
+	    "\"push:r\"" },
 	{ Q("pop = left"), SECTION_QUEUE, "pop", "\"left\"" },
 	{ Q("id = 'a.b-c'"), SECTION_QUEUE, "id", "\"a.b-c\"" },
 	{ Q("delayed_key = 'q:delayed'"), SECTION_QUEUE, "delayed_key", "\"q:delayed\"" },

@@ -122,6 +122,7 @@ is_free(const struct option *o)
 		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max", "output",
 		"pushes", "group_by", "shards", "shards_drain", "sentinel", "master",
 		"sentinel_username", "sentinel_password_file", "cluster", "id", "delayed_key",
+		"on_dead",
 	};
 	size_t i;
 

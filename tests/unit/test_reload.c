@@ -60,6 +60,11 @@ static const struct plan plans[] = {
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} shards = 2 }\n", "-b ~a +b", "", false,
 	    false },
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} nice = 3 }\n", "=a ~b", "", false, false },
+	{ PUSH B, PUSH "queue b { command = {\"/b\"} pop = left }\n", "~a ~b", "", false, false },
+	{ A "defaults { on_dead = 'push:b' }\nqueue b { on_dead = '' concurrency = 0 }",
+	    A "defaults { on_dead = 'push:b' }\nqueue b { on_dead = '' concurrency = 0 key = x }",
+	    "~a", "", false, false },
+	{ A, "queue a { command = {\"/a\"} delayed_key = x }\n", "-a +a", "", false, false },
 	/* A key moves to another queue: the old one is removed first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },

@@ -1,6 +1,6 @@
 -- cancel: ends a message that was delivered before, that is delayed in QRETRY, or held in QHELD.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER; with "tell" a list
 -- ARGV    mode       "drop": it is deleted; "dead": it becomes a dead letter, reason
 --                    "cancelled"; "retry": its owner ends its run, and it fails; "look":
 --                    nothing is changed
@@ -10,6 +10,7 @@
 --                    letters, digits, "@", ".", "_" and "-", or ""
 --         tag
 --         group      of consumers, if Q is a stream
+--         tell       see part/letter.lua; "": nobody
 -- Returns {state, token}
 --         state "waiting": nobody had it, and it is gone now (mode "retry": nothing is changed);
 --         "held": the same, from QHELD;
@@ -24,7 +25,7 @@
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local H, G, O = KEYS[7], KEYS[8], KEYS[9]
 local call = redis.call
-local mode, dead_max, host, tag, group = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
+local mode, dead_max, host, tag, group, tell = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7]
 --@ include mark
 --@ include letter
 --@ include stream_entry
@@ -62,7 +63,8 @@ local body = mode == 'dead' and call('HGET', C, tag)
 if body then
   local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
   local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
-  call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', by, ''), 2))
+  local why = letter(id, body, 'cancelled', attempts or 0, '', by, '')
+  if why then return redis.error_reply(why) end
 end
 leave({tag})
 if held then unhold(tag) end

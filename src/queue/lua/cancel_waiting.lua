@@ -1,6 +1,6 @@
 -- cancel_waiting: ends a message that waits for its first delivery.
 --
--- KEYS    Q or QDELAYED; QDEAD
+-- KEYS    Q or QDELAYED; QDEAD; with "tell" a list
 -- ARGV    what       "list" or "zset": what the first key is; "left": a list whose left end is
 --                    the oldest
 --         mode       "drop", "dead" or "look", as cancel has it
@@ -8,6 +8,7 @@
 --         scan       of a list: entries that are looked at, from the next one on
 --         id         for the letter
 --         message    the whole of it
+--         tell       see part/letter.lua; "": nobody
 -- Returns "ok"; "gone": it is not there, or not among these entries
 -- Effect  One entry that is this message is removed: of a list the next one.  A letter is
 --         written before.
@@ -16,7 +17,7 @@
 local K, X = KEYS[1], KEYS[2]
 local call = redis.call
 local list, mode, dead_max, host = ARGV[1] ~= 'zset', ARGV[2], ARGV[3], ARGV[4]
-local message, first = ARGV[8], ARGV[1] == 'left' and 1 or -1
+local tell, message, first = ARGV[9], ARGV[8], ARGV[1] == 'left' and 1 or -1
 --@ include letter
 
 local there
@@ -39,7 +40,8 @@ if type(e) == 'table' and e.err and not string.find(e.err, 'WRONGTYPE', 1, true)
   return redis.error_reply('LREM: ' .. e.err)
 end
 if mode == 'dead' then
-  call('XADD', unpack(letter(ARGV[7], message, 'cancelled', 0, '', ARGV[5], ''), 2))
+  local why = letter(ARGV[7], message, 'cancelled', 0, '', ARGV[5], '')
+  if why then return redis.error_reply(why) end
 end
 if list then call('LREM', K, first, message) else call('ZREM', K, message) end
 return 'ok'

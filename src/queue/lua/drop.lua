@@ -1,11 +1,12 @@
 -- drop: deletes messages that wait in QRETRY or QHELD, or makes dead letters of them.
 --
--- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER
+-- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD Q QHELD QGROUP QORDER; with "tell" a list
 -- ARGV    mode       "drop" or "bury": a dead letter, reason "buried"
 --         dead_max   letters to keep, "0": all
 --         host       for the letter
 --         error      for the letter: who did it, and why
 --         group      of consumers, if Q is a stream
+--         tell       see part/letter.lua; "": nobody
 --         tag ...    to bury, one: it is of any size
 -- Returns {gone, held}: held: how many stay because their lease ended while a daemon had
 --         them in flight, which may still settle them; or, to be buried, because they were
@@ -16,7 +17,7 @@
 local C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local call = redis.call
-local bury, dead_max, host, group = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5]
+local bury, dead_max, host, group, tell = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 --@ include letter
 --@ include stream_entry
 
@@ -33,7 +34,7 @@ call('ZREM', R, nobody)
 call('HDEL', C, nobody)
 leave({})
 local gone, held = 0, 0
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   local tag = ARGV[i]
   local value = string.sub(call('HGET', D, tag) or '', 1, 300)
   local attempts, token, idlen = string.match(value, '^(%d+) %d+ (%S+) %S+ (%d+)$')
@@ -44,7 +45,8 @@ for i = 6, #ARGV do
   elseif body then
     if bury then
       local id = string.sub(tag, 1, tonumber(idlen) or #tag)
-      call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4], ''), 2))
+      local why = letter(id, body, 'buried', attempts or 0, '', ARGV[4], '')
+      if why then return redis.error_reply(why) end
     end
     leave({tag})
     if aside then unhold(tag) end

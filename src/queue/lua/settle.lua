@@ -1,9 +1,10 @@
 -- settle: writes the results of deliveries.  One call settles many, each independently.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD, of a zset or stream Q, with groups QHELD
---         QGROUP QORDER, then the lists that are pushed to
+--         QGROUP QORDER, then the lists that are pushed to; or with "tell" one
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
+--         tell       who is told of them: see part/letter.lua; "": nobody
 --         group      of a stream; with groups: how many messages of one may be in flight
 --         then for each result one of
 --           "ack" TAG TOKEN
@@ -50,13 +51,13 @@
 --@ sources list groups zset stream
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
-local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
+local dead_max, host, tell, first, hooks = ARGV[1], ARGV[2], ARGV[3], 4, {}
 --@ for list
 local targets = 5
 --@ for groups
 local H, G, O = KEYS[6], KEYS[7], KEYS[8]
-local targets, places = 8, tonumber(ARGV[3])
-first = 4
+local targets, places = 8, tonumber(ARGV[4])
+first = 5
 local held = call('ZCARD', H) > 0
 call('HLEN', G)
 call('ZCARD', O)
@@ -73,8 +74,8 @@ hooks.leave = function(tags)
 end
 hooks.due = function() return again and '0' or nil end
 --@ for stream
-local group = ARGV[3]
-first = 4
+local group = ARGV[4]
+first = 5
 call('XLEN', Q)
 --@ include stream_entry
 hooks.leave = function(tags, done) if done then acknowledge(tags) end end
@@ -208,7 +209,8 @@ local function one(a)
     later(tonumber(ARGV[a + 3]) or 0)
     return 'ok'
   end
-  if copied > 0 and copied + size > 1048576 then return 'again' end
+  -- Messages that are told must be encoded: that takes longer.
+  if copied > 0 and copied + size > (told > 0 and told or 1048576) then return 'again' end
   copied = copied + size
   attempts = attempts + (not cancelled and ARGV[a + 3] == '1' and 1 or 0)
   local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
@@ -218,8 +220,6 @@ local function one(a)
   if by ~= '' and ARGV[a + 4] == 'cancelled' then
     said = string.gsub(said, '[^\n]$', '%0\n') .. by
   end
-  local write = cancelled and letter(id, body, 'cancelled', attempts, '', by, '') or
-    letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7])
   -- If Redis refused a command after the letter was written, each new attempt would
   -- write one more letter.  So try the commands here first, where nothing has changed
   -- yet.
@@ -230,8 +230,10 @@ local function one(a)
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
-  local e = redis.pcall(unpack(write))
-  if type(e) == 'table' and e.err then later(60) return deferred(e) end
+  local why
+  if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '')
+  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7]) end
+  if why then later(60) return 'deferred ' .. why end
   forget({tag})
   return cancelled and answer or 'ok'
 end
