@@ -112,6 +112,7 @@ append_some(struct cycle *c, const redisReply *r, size_t i, long most)
 		argv[n++] = BENCH_TARGET;
 	argv[n++] = "0";
 	argv[n++] = "bench";
+	argv[n++] = "";
 	for (; i + 6 <= r->elements && messages < most; i += 6, messages++)
 		n = add_result(c, r, i, argv, n);
 	if (messages == 0 || c->op[0] == '\0')

@@ -203,9 +203,10 @@ tick(redisContext *c, const struct row *row, long done)
 
 	(void)done;
 	for (i = 0; i < row->size; i++)
-		redisAppendCommand(c, "EVALSHA %s 7 q%d q%dBACKUP q%dCONTEXT q%dRETRY "
-		    "q%dDELIVERY q%dDELAYED q%dSTATS 60 60 1 9999999999.000000 250 1048576 0 0",
-		    sha, i, i, i, i, i, i, i);
+		redisAppendCommand(c, "EVALSHA %s 11 q%d q%dBACKUP q%dCONTEXT q%dRETRY "
+		    "q%dDELIVERY q%dDELAYED q%dSTATS q%dDEAD q%dHELD q%dGROUP q%dORDER "
+		    "60 60 1 9999999999.000000 250 1048576 0 0 0 LPUSH", sha, i, i, i, i, i, i, i,
+		    i, i, i, i);
 	return row->size;
 }
 
