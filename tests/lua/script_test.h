@@ -23,7 +23,8 @@ empty_redis(void **state UNUSED)
 static inline void
 push(const char *payload)
 {
-	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payload, strlen(payload));
+	rig_do(&rig, "%s %s %b", rig.left ? "RPUSH" : "LPUSH", rig_key(&rig, KEY_QUEUE), payload,
+	    strlen(payload));
 }
 
 static inline int

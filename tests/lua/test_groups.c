@@ -2,6 +2,7 @@
  * Random sequences of the scripts on messages that belong to groups.  After each step every
  * message is in one place, and QGROUP and QORDER fit.  With one place for a group, no message
  * starts before all earlier ones of its group are done; with N, no more than N are in flight.
+ * Half of the runs pop from the left end.  Each dead letter is announced once.
  */
 #define RIG_KEY "{orders}"
 #include "script_test.h"
@@ -18,7 +19,7 @@ static struct record {
 	struct popped	 p;		/* its last delivery */
 	bool		 has;
 } records[MESSAGES];
-static int nrecords;
+static int nrecords, letters;
 static unsigned calls;
 
 static void
@@ -164,6 +165,7 @@ step_settle(const char *op)
 	    op[0] == 'd' && op[2] == 'a' ? "1" : unit_below(2) == 0 ? "0" : "1000"), "ok");
 	if (rig.places > 1 && (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0))
 		records[i].later = true;
+	letters += strcmp(op, "dead") == 0;
 	ended(i, strcmp(op, "ack") == 0 ? DONE : strcmp(op, "dead") == 0 ? DEAD_LETTER : STARTED);
 }
 
@@ -267,7 +269,14 @@ step_delete(void)
 static void
 run(int places)
 {
+	static const char *const alerts[] = { "{orders}alerts" };
+
 	rig_do(&rig, "FLUSHALL");
+	rig.left = unit_below(2) == 0;
+	rig.tell = "LPUSH:0:q";
+	rig.more = alerts;
+	rig.nmore = 1;
+	letters = 0;
 	rig.by = "g";
 	rig.places = places;
 	rig.max_crashes = 1000000;
@@ -294,7 +303,8 @@ run(int places)
 		step_settle("ack");
 		step_settle("ack");
 	}
-	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(rig_int(&rig, "LLEN %s", alerts[0]), letters);
+	rig_do(&rig, "DEL %s %s", rig_key(&rig, KEY_DEAD), alerts[0]);
 	step_tick();
 	assert_int_equal(rig_left(&rig), 0);
 	print_message("# %d places: %d messages, %u pops\n", places, nrecords, calls);
