@@ -234,6 +234,9 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 		if (s->privileged)
 			(void)fchmod(fd[i], 0666);
 	}
+	/* Rounded down: the handler must not count on more time than it has. */
+	if (q->mode == MODE_EXEC && q->time_limit > 0)
+		head.deadline = (uint32_t)((clock_wall() + q->time_limit) / SEC);
 	buf_add(&b, &head, sizeof(head));
 	if (msg != NULL)
 		buf_add(&b, msg->id, strlen(msg->id) + 1);

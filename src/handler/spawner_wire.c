@@ -62,6 +62,8 @@ spawner_words(const struct spawner_order *o, struct buf *b)
 		buf_printf(b, "RQD_ID=%s%cRQD_ATTEMPT=%u%c", o->bytes, '\0', o->attempt, '\0');
 	if (o->batch > 0)
 		buf_printf(b, "RQD_BATCH=%u%c", o->batch, '\0');
+	if (o->deadline > 0)
+		buf_printf(b, "RQD_DEADLINE=%u%c", o->deadline, '\0');
 	buf_printf(b, "RQD_MAX_ATTEMPTS=%u%c", o->max_attempts, '\0');
 }
 

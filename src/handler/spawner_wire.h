@@ -42,6 +42,7 @@ struct spawner_order {
 	uint32_t	attempt;	/* of the message */
 	uint32_t	batch;		/* messages; 0: it is none */
 	uint32_t	max_attempts;
+	uint32_t	deadline;	/* seconds since 1970; 0: none */
 	uint32_t	size;		/* bytes that follow */
 	char		bytes[];
 };

@@ -9,6 +9,7 @@ r xadd fewDEAD 1000-1 id old message m >/dev/null
 # Ends as its message says.
 handler as_told <<'H'
 id=$RQD_ID
+echo "$RQD_DEADLINE $(date +%s.%N)" >"$T/deadline.$id.$RQD_ATTEMPT"
 date +%s%N | sed "s/......\$/ $RQD_ATTEMPT/" >>"$T/runs.$id"
 echo "about to end as $id" >&2
 case $id in
@@ -116,6 +117,11 @@ for id in slow polite deaf; do
 	like "$(log_lines "event=retry queue=limited id=$id attempt=1 ")" 'reason=timeout' "$id: over its time limit, retried"
 done
 duration() { log_lines "event=retry queue=limited id=$1 attempt=1 " | log_field duration | cut -d . -f 1; }
+# Between the record of the delivery and the handler's own look at the clock.
+began=$(log_lines 'event=delivered queue=limited id=slow attempt=1' | sed -n '1s/^ts=\([^ ]*\).*/\1/p')
+read -r deadline now <"$T/deadline.slow.1"
+ok "awk 'BEGIN { exit !($deadline > $(date -d "$began" +%s.%N) + 0.5 && $deadline <= $now + 1.5) }'" \
+    "RQD_DEADLINE is the end of the limit, in whole seconds ($deadline, delivered $began)"
 ok '[ "$(duration deaf)" -lt $((30 * SLOW)) ]' 'one that ignores SIGTERM is killed'
 for id in slow polite deaf; do
 	log_wait 30 "event=dead queue=limited id=$id "

@@ -26,7 +26,7 @@ static void
 check_start(const struct spawner_order *o, size_t nfds)
 {
 	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
-	    "RQD_BATCH=", "RQD_MAX_ATTEMPTS=" };
+	    "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=" };
 	struct buf b = BUF_INIT;
 	size_t i = 0, len;
 

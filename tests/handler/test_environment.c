@@ -91,6 +91,22 @@ sorted(char *text)
 	return buf_str(&b);
 }
 
+/* Replaces the value of RQD_DEADLINE, which must be right, to a second and the run's time. */
+static void
+hide_deadline(char *text, const struct got *g)
+{
+	char *p = strstr(text, "RQD_DEADLINE="), *end;
+	wall_t latest = clock_wall() + t.q->time_limit, at;
+
+	assert_non_null(p);
+	p += strlen("RQD_DEADLINE=");
+	at = strtoll(p, &end, 10) * SEC;
+	assert_int_equal(*end, '\n');
+	assert_in_range(at, latest - g->took - SEC, latest);
+	*p = 'X';
+	memmove(p + 1, end, strlen(end) + 1);
+}
+
 FILE_TEST(nothing_but_what_is_documented)
 {
 	const struct passwd *pw = getpwuid(geteuid());
@@ -104,15 +120,34 @@ FILE_TEST(nothing_but_what_is_documented)
 	COMMAND("/usr/bin/env");
 	g = run("");
 	want = xasprintf("HOME=%s\nLANG=C.UTF-8\nLC_TIME=C\nLOGNAME=%s\nPATH=%s\n"
-	    "RQD_ATTEMPT=3\nRQD_CONFIG=/etc/rqd.conf\nRQD_ID=id-7\n"
+	    "RQD_ATTEMPT=3\nRQD_CONFIG=/etc/rqd.conf\nRQD_DEADLINE=X\nRQD_ID=id-7\n"
 	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nRQD_VERDICT_FD=3\nSHELL=%s\n"
 	    "TZ=Europe/Zurich\nUSER=%s\n",
 	    pw->pw_dir, pw->pw_name, geteuid() == 0 ?
 	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
 	    "/usr/local/bin:/usr/bin:/bin", pw->pw_shell, pw->pw_name);
+	hide_deadline(output(1), g);
 	assert_string_equal(sorted(output(1)), want);
 	free(want);
 	got_free(g);
+}
+
+/* It is not there without a limit, and only rqd can set it. */
+FILE_TEST(the_deadline)
+{
+	struct got *g;
+
+	ENV("RQD_DEADLINE=7");
+	COMMAND("/usr/bin/env");
+	t.q->time_limit = 90 * SEC + 1;
+	g = run("");
+	hide_deadline(output(1), g);
+	got_free(g);
+	buf_clear(&t.out[1]);
+	t.q->time_limit = 0;
+	got_free(run(""));
+	assert_non_null(strstr(output(1), "RQD_ID="));
+	assert_null(strstr(output(1), "RQD_DEADLINE"));
 }
 
 FILE_TEST(later_ones_win)
@@ -127,7 +162,7 @@ FILE_TEST(later_ones_win)
 	SH("echo $PATH $A $B [${C-unset}] $TZ $RQD_ID $RQD_ATTEMPT $RQD_QUEUE $RQD_SERVER"
 	    " ${RQD_CONFIG-none}; /usr/bin/env | /bin/grep -c ^RQD_; echo \"$RQD_OPTIONS\"");
 	g = run("");
-	assert_string_equal(output(1), "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n7\n"
+	assert_string_equal(output(1), "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n8\n"
 	    "redis.database=3\nredis.timeout=1s\n");
 	got_free(g);
 }

@@ -425,10 +425,10 @@ PERSISTENT_TEST(what_it_is_told)
 /* The environment of a persistent process has nothing of a single message. */
 PERSISTENT_TEST(environment)
 {
-	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_QUEUE "
+	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} ${RQD_DEADLINE-none} $RQD_QUEUE "
 	    "$RQD_MAX_ATTEMPTS\" >&2; echo \"$n ok\"; done");
 	expect_said(start("a"), SAID_OK);
-	assert_string_equal(output(2), "none none q 25\n");
+	assert_string_equal(output(2), "none none none q 25\n");
 }
 
 PERSISTENT_TEST(stderr_has_a_name)
