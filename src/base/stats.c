@@ -71,6 +71,32 @@ stats_observe(struct histogram *h, usec_t duration)
 	h->sum += v;
 }
 
+#define PERIOD	(5 * MINUTE)
+
+void
+stats_use(struct stats *s, usec_t cpu, int64_t maxrss)
+{
+	usec_t now = clock_mono();
+
+	if (now - s->period >= PERIOD) {
+		s->maxrss[1] = now - s->period < 2 * PERIOD ? s->maxrss[0] : 0;
+		s->maxrss[0] = 0;
+		s->period = now;
+	}
+	s->cpu += cpu;
+	if (maxrss > s->maxrss[0])
+		s->maxrss[0] = maxrss;
+}
+
+int64_t
+stats_maxrss(const struct stats *s)
+{
+	struct stats now = *s;
+
+	stats_use(&now, 0, 0);
+	return now.maxrss[0] > now.maxrss[1] ? now.maxrss[0] : now.maxrss[1];
+}
+
 bool
 stats_has_unsent(const struct stats *s)
 {

@@ -45,6 +45,10 @@ struct stats {
 	struct histogram	duration;	/* of handlers */
 	/* About the longest of the last hundred of them that rqd has not ended; 0: none. */
 	usec_t			usual;
+	/* Of handlers of mode exec: see stats_use(). */
+	usec_t			cpu;
+	int64_t			maxrss[2];	/* of this period, and of the one before */
+	usec_t			period;		/* mono: begin of this one */
 };
 
 extern const double stats_bounds[STATS_BUCKETS];
@@ -52,4 +56,8 @@ extern const double stats_bounds[STATS_BUCKETS];
 const char	*stats_name(enum stat);		/* "delivered" */
 const char	*stats_help(enum stat);		/* one sentence */
 void		 stats_observe(struct histogram *, usec_t);
+/* A run has ended that used so much: counts its CPU time, and keeps the largest maxrss. */
+void		 stats_use(struct stats *, usec_t cpu, int64_t maxrss);
+/* The largest of the last 5 to 10 minutes; 0: no run has ended. */
+int64_t		 stats_maxrss(const struct stats *);
 bool		 stats_has_unsent(const struct stats *);	/* QSTATS lacks some of them */

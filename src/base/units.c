@@ -209,6 +209,14 @@ units_size(uint64_t n, char *buf)
 	return buf;
 }
 
+char *
+units_about_size(uint64_t n, char *buf)
+{
+	const uint64_t mib = 1024 * 1024;
+
+	return units_size(n > 10 * mib ? (n + mib - 1) / mib * mib : n, buf);
+}
+
 /* Cut to three digits, never rounded up: 59.99 s is not "60s". */
 static char *
 about_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)

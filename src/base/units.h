@@ -29,6 +29,8 @@ int	units_parse_int(const char *, int64_t *ret) MUSTCHECK;	/* decimal only */
 char	*units_duration(usec_t, char *buf);
 char	*units_size(uint64_t, char *buf);
 
+/* For people: rounded up to whole MiB if it has more than 10. */
+char	*units_about_size(uint64_t, char *buf);
 /* For people: three digits and a unit, or two units: "1.25s" "350ms" "2h5m".  Never rounded up. */
 char	*units_about(usec_t, char *buf);
 /* The same for a number of seconds; "-" if it is negative, "ages" beyond 30 years. */

@@ -924,6 +924,8 @@ tally_run(struct stats *s, const struct result *r)
 		stats_observe(&s->duration, r->duration);
 	if (r->stop == STOP_NONE)
 		s->usual = r->duration > s->usual ? r->duration : s->usual - s->usual / 100;
+	if (r->usage.maxrss > 0)
+		stats_use(s, r->usage.cpu, r->usage.maxrss);
 	if (r->output_cut)
 		s->n[STAT_OUTPUT_CUT]++;
 	if (r->leftovers)
@@ -1008,7 +1010,7 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 	f->run = NULL;
 	f->result = (struct result){ .end = r->end, .status = r->status, .signo = r->signo,
 	    .error = r->error, .step = r->step, .pid = r->pid, .duration = r->duration,
-	    .batch = r->batch };
+	    .usage = r->usage, .batch = r->batch };
 	tally_run(&c->stats, r);
 	if (r->said == SAID_WRONG)
 		log_event(LOG_LV_WARN, "warning",

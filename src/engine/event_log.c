@@ -2,7 +2,7 @@
  * Records about messages and queues; see event_log.h.
  *
  * A record about a delivery has the context queue, id, attempt, pid, and then the end
- * of the handler: status= or signal=, duration=, reason=.
+ * of the handler: status= or signal=, duration=, cpu= and maxrss=, reason=.
  */
 #include "engine/event_log.h"
 
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "handler/start_error.h"
 #include "policy/tick.h"
 
@@ -64,6 +65,19 @@ duration_field(const struct result *r)
 		return LF_STR("error", strerror(r->error));
 	return r->end == END_NOT_RUN ? LF_STR("duration", NULL) :
 	    LF_USEC("duration", r->duration);
+}
+
+static struct log_field
+cpu_field(const struct result *r)
+{
+	return r->usage.maxrss > 0 ? LF_USEC("cpu", r->usage.cpu) : LF_STR("cpu", NULL);
+}
+
+static struct log_field
+maxrss_field(const struct result *r, char text[static UNITS_TEXT_MAX])
+{
+	return LF_STR("maxrss", r->usage.maxrss > 0 ?
+	    units_about_size((uint64_t)r->usage.maxrss, text) : NULL);
 }
 
 /* An acked delivery's messages are in their queues. */
@@ -128,7 +142,7 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	bool leases = kind_has(msg->cfg->kind, TRAIT_LEASES);
 	struct settle_event event = settle_event(v, r, how, leases);
 	struct log_ctx ctx = ctx_of(msg, r->pid);
-	char signal[UTIL_SIGNAL_MAX];
+	char signal[UTIL_SIGNAL_MAX], maxrss[UNITS_TEXT_MAX];
 	const char *warning = NULL;
 
 	if (event.stat != STAT_MAX)
@@ -146,6 +160,7 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost";
 	log_event(event.level, event.name, &ctx, end_field(r, signal), duration_field(r),
+	    cpu_field(r), maxrss_field(r, maxrss),
 	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
 	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?
 	    msg->cancelled_by : NULL),
@@ -159,11 +174,11 @@ void
 event_log_batch(const struct queue_config *cfg, const struct result *r, unsigned acked)
 {
 	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
-	char signal[UTIL_SIGNAL_MAX];
+	char signal[UTIL_SIGNAL_MAX], maxrss[UNITS_TEXT_MAX];
 
 	log_event(LOG_LV_INFO, "acked", &ctx, LF_INT("batch", r->batch),
 	    acked != r->batch ? LF_INT("acked", acked) : LF_STR("acked", NULL),
-	    end_field(r, signal), duration_field(r));
+	    end_field(r, signal), duration_field(r), cpu_field(r), maxrss_field(r, maxrss));
 }
 
 /*

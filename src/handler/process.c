@@ -599,6 +599,8 @@ copy_result(struct result *r, const struct result *run)
 	struct result said = *r;
 
 	*r = *run;
+	if (r->batch > 1)
+		r->usage = (struct usage){ 0 };
 	r->pushes = said.pushes;
 	if (run->end == END_EXIT && run->stop == STOP_NONE && said.said != SAID_NOTHING) {
 		r->said = said.said;
@@ -626,6 +628,8 @@ settle_run(struct process *p, const struct spawner_exit *x)
 
 	set_end(run, x);
 	r->leftovers = x->leftovers;
+	if (x->error == 0)
+		r->usage = x->usage;
 	if (r->end != END_EXIT || r->stop != STOP_NONE) {
 		free(r->answer);
 		r->answer = NULL;

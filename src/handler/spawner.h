@@ -40,6 +40,7 @@
 #include "loop/loop.h"
 #include "policy/config.h"
 #include "policy/message.h"
+#include "policy/outcome.h"
 
 struct rows;
 struct spawner;
@@ -101,6 +102,7 @@ struct spawner_exit {
 	bool		 leftovers;	/* processes of its group outlived it */
 	int		 error;		/* why the command was not executed; 0: it was */
 	const char	*step;		/* of the start that failed; static */
+	struct usage	 usage;		/* of it, and of children that it has waited for */
 };
 
 /* Both come from the loop: started(), then exited(); or, if there was no process, only exited(). */

@@ -31,6 +31,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -488,11 +489,11 @@ next_zombie(idtype_t type, pid_t id)
 }
 
 static int
-reap(pid_t pid)
+reap(pid_t pid, struct rusage *usage)
 {
 	int status = 0;
 
-	(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
+	(void)TEMP_FAILURE_RETRY(wait4(pid, &status, 0, usage));
 	return status;
 }
 
@@ -511,7 +512,7 @@ has_leftovers(pid_t group, bool killed)
 	for (int i = 0; !found && (kill(-group, 0) == 0 || errno != ESRCH); i++) {
 		if (i == TURN || (pid = next_zombie(P_PGID, group)) == 0)
 			return true;
-		status = reap(pid);
+		status = reap(pid, NULL);
 		found = killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 	}
 	return found;
@@ -524,10 +525,14 @@ handler_over(struct slot *slot)
 	const struct spawn_report *report = &s.reports[slot - s.slots];
 	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = (uint32_t)(slot - s.slots) };
 	bool kills = !slot->keeps || slot->signalled;
+	struct rusage u = { .ru_maxrss = 0 };
 
 	if (kills)
 		(void)kill(-slot->pid, SIGKILL);
-	r.status = reap(slot->pid);
+	r.status = reap(slot->pid, &u);
+	r.usage.cpu = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SEC + u.ru_utime.tv_usec +
+	    u.ru_stime.tv_usec;
+	r.usage.maxrss = (int64_t)u.ru_maxrss * 1024;
 	r.leftovers = has_leftovers(slot->pid, kills);
 	if (report->step != STEP_NONE) {
 		r.error = report->error;
@@ -565,7 +570,7 @@ reap_some(void)
 			handler_over(slot);
 			continue;
 		}
-		status = reap(pid);
+		status = reap(pid, NULL);
 		if (pid == s.loader)
 			end_load(WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
 			    WIFEXITED(status) ? 0 : EIO);

@@ -21,6 +21,12 @@ enum end {
 	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
 };
 
+/* What a run has used; all 0: not known. */
+struct usage {
+	int64_t		 cpu;		/* microseconds, user and system */
+	int64_t		 maxrss;	/* bytes: the largest peak of any of its processes */
+};
+
 #define RESULT_QUOTE_MAX	200
 
 /* The verdict that a handler has stated about its message: see policy/statement.h. */
@@ -56,6 +62,8 @@ struct result {
 	struct pushes	*pushes;
 	pid_t		 pid;		/* 0: never started */
 	usec_t		 duration;	/* from start to exit; 0: never started */
+	/* mode exec, and no message of a batch with others; else all 0 */
+	struct usage	 usage;
 	unsigned	 batch;		/* messages of the run; 0: the queue has no batches */
 	bool		 output_cut;	/* passed output_limit */
 	bool		 leftovers;	/* left processes running */

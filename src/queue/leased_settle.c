@@ -317,6 +317,11 @@ leased_add_letter(struct words *w, const struct delivery *d)
 	else
 		words_add(w, "");
 	words_add(w, result_has_words(r) ? r->answer : "");
+	if (r->usage.maxrss > 0)
+		words_fmt(w, "%.6f %lld", clock_seconds(r->usage.cpu),
+		    (long long)r->usage.maxrss);
+	else
+		words_add(w, "");
 }
 
 /* The keys of queues that one call pushes to, each once; borrowed. */

@@ -25,7 +25,8 @@ import_letter(struct import *m, const json_t *letter)
 {
 	/* The fields of QDEAD that a letter may have. */
 	static const char *const fields[] = {
-		"id", "message", "reason", "attempts", "status", "error", "answer", "host"
+		"id", "message", "reason", "attempts", "status", "error", "answer", "host",
+		"cpu", "maxrss"
 	};
 	struct target *t = &m->ctl->target;
 	const char *number = json_string_value(json_object_get(letter, "letter"));
@@ -45,6 +46,8 @@ import_letter(struct import *m, const json_t *letter)
 		v = json_object_get(letter, fields[i]);
 		if (json_is_integer(v))
 			ask_add(&w, "%s %lld", fields[i], (long long)json_integer_value(v));
+		else if (json_is_real(v))
+			ask_add(&w, "%s %f", fields[i], json_real_value(v));
 		else if ((text = json_get_bytes(letter, fields[i], &len)) != NULL) {
 			ask_add(&w, "%s", fields[i]);
 			words_own(&w, text, len);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "status/json_bytes.h"
 
 #define PAGE		250
 #define TIME_MAX	2.5e11	/* seconds, before the year 10,000: anybody may choose a number */
@@ -24,7 +25,8 @@
 enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_FIELDS };
 
 const char *const letter_fields[FIELD_MAX] = {
-	"id", "reason", "status", "host", "error", "answer", "message", "attempts"
+	"id", "reason", "status", "host", "error", "answer", "message", "attempts", "cpu",
+	"maxrss"
 };
 
 bool
@@ -208,4 +210,21 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 				ret->field[f].data = reply_str(reply_at(row, at + 1),
 				    &ret->field[f].len);
 	}
+}
+
+bool
+letter_usage(const struct letter *l, json_t *o, struct buf *text)
+{
+	const struct bytes *cpu = &l->field[FIELD_CPU], *maxrss = &l->field[FIELD_MAXRSS];
+	char size[UNITS_TEXT_MAX];
+
+	if (cpu->data == NULL || maxrss->data == NULL)
+		return false;
+	if (o != NULL)
+		json_set(o, "cpu:f maxrss:i", strtod(cpu->data, NULL),
+		    (int64_t)atoll(maxrss->data));
+	if (text != NULL)
+		buf_printf(text, "cpu %.3fs, maxrss %s", strtod(cpu->data, NULL),
+		    units_about_size(strtoull(maxrss->data, NULL, 10), size));
+	return true;
 }

@@ -39,7 +39,7 @@ struct bytes {
 /* The fields of a letter, in the order in which JSON has them. */
 enum letter_field {
 	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_ANSWER,
-	FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_MAX
+	FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_CPU, FIELD_MAXRSS, FIELD_MAX
 };
 extern const char *const letter_fields[FIELD_MAX];
 
@@ -81,3 +81,9 @@ void	letters_done(struct letters *);
  */
 int	letters_next(struct letters *);
 void	letters_get(const struct letters *, int i, struct letter *);
+
+/*
+ * What the last run has used, if the letter has it: as members cpu and maxrss, and as text
+ * "cpu 0.312s, maxrss 84M" that is appended.  Either may be NULL.
+ */
+bool	letter_usage(const struct letter *, json_t *, struct buf *text);

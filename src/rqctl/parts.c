@@ -114,6 +114,7 @@ letter_json(json_t *o, const struct letter *l)
 	    clock_text((wall_t)(l->died * 1e6), when));
 	if (l->field[FIELD_ATTEMPTS].data != NULL)
 		json_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
+	(void)letter_usage(l, o, NULL);
 	for (size_t i = 0; i < FIELD_ATTEMPTS; i++)
 		if (l->field[i].data != NULL)
 			json_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
@@ -188,6 +189,7 @@ write_letter(const struct walk *w, const struct letter *l)
 		FIELD_MESSAGE
 	};
 	const struct bytes *message = &l->field[FIELD_MESSAGE];
+	struct buf usage = BUF_INIT;
 	char when[CLOCK_TEXT_MAX];
 
 	if (ctl_given(w->ctl, OPT_RAW)) {
@@ -203,6 +205,9 @@ write_letter(const struct walk *w, const struct letter *l)
 	write_field("letter", l->name);
 	write_field("id", l->field[FIELD_ID]);
 	printf("%-9s %s\n", "died", clock_text((wall_t)(l->died * 1e6), when));
+	if (letter_usage(l, NULL, &usage))
+		printf("%-9s %s\n", "usage", buf_str(&usage));
+	buf_done(&usage);
 	for (size_t i = 0; i < ARRAY_LEN(order); i++)
 		write_field(letter_fields[order[i]], l->field[order[i]]);
 }

@@ -284,7 +284,7 @@ static int
 show_letters(struct show *s)
 {
 	struct select select = { .ids = &s->id, .nids = 1, .reason = "", .match = "" };
-	struct buf b = BUF_INIT;
+	struct buf b = BUF_INIT, usage = BUF_INIT;
 	struct letters l;
 	struct letter letter;
 	const struct bytes *message, *reason, *attempts;
@@ -315,12 +315,16 @@ show_letters(struct show *s)
 				    attempts->data);
 				json_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
 			}
+			buf_clear(&usage);
+			if (letter_usage(&letter, facts, &usage))
+				buf_printf(&b, ", %s", buf_str(&usage));
 			place(s, "dead", facts, buf_str(&b),
 			    message->data != NULL ? message->data : "", message->len);
 		}
 	s->older = l.looked >= LATEST && l.total > l.looked;
 	letters_done(&l);
 	buf_done(&b);
+	buf_done(&usage);
 	return s->ctl->status == 0 ? 0 : -1;
 }
 

@@ -123,6 +123,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		json_set(q, "latency:f taken:i", (double)(int64_t)(waited * 1e3) / 1e3, taken);
 	if (stats->duration.count >= USUAL_RUNS)
 		json_set(q, "usual:f", clock_seconds(stats->usual));
+	if (stats->cpu > 0)
+		json_set(q, "cpu:f maxrss:i", clock_seconds(stats->cpu), stats_maxrss(stats));
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }

@@ -47,7 +47,8 @@ static const struct member queue_members[] = {
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "delayed_key", TYPE_TEXT },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
-	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER },
+	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
+	{ "maxrss", TYPE_INTEGER },
 };
 
 static const struct member delivery_members[] = {
@@ -330,7 +331,7 @@ void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, latency, usual, slow;
-	int64_t shards = -1, their_shards, most;
+	int64_t shards = -1, their_shards, most, maxrss;
 	const char *state, *config, *version;
 	const struct daemon *d;
 	const json_t *q;
@@ -351,6 +352,9 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->daemons++;
 		s->running += fleet_count(q, "running");
 		s->concurrency += most;
+		s->cpu += fleet_number(q, "cpu", 0);
+		maxrss = fleet_count(q, "maxrss");
+		s->maxrss = maxrss > s->maxrss ? maxrss : s->maxrss;
 		add_runs(q, slow, s);
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
 			s->limited = true;

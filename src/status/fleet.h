@@ -91,6 +91,8 @@ struct service {
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
 	const char	*oldest_tag;	/* its message's; "": not known; borrowed */
 	double		 usual;		/* seconds that a run takes at most; 0: not known */
+	double		 cpu;		/* seconds of handlers since their daemons started */
+	int64_t		 maxrss;	/* bytes: the largest of late; 0: not known */
 	int64_t		 slow;		/* runs that take far longer: perhaps they hang */
 	double		 latency;	/* of a list, the longest of any heartbeat; -1: unknown */
 	double		 latency_at;	/* Redis seconds of that heartbeat */

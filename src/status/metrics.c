@@ -261,6 +261,11 @@ static const struct family families[] = {
 	    "1 for the reason why this daemon takes no message now.", put_blocked, 0 },
 	{ "rqd_handler_duration_seconds", "histogram", "How long handlers ran.",
 	    put_durations, 0 },
+	{ "rqd_handler_cpu_seconds_total", "counter",
+	    "CPU time that handlers of mode exec used.", QUEUE(cpu) },
+	{ "rqd_handler_maxrss_bytes", "gauge",
+	    "Largest memory of a handler of mode exec that ended in the last 5 to 10 minutes.",
+	    QUEUE(maxrss) },
 	{ "rqd_schedule_last_timestamp_seconds", "gauge",
 	    "The time for which the schedule last ran, on any daemon.",
 	    put_schedules, SCHEDULE_LAST },
@@ -376,6 +381,8 @@ queue_metrics(struct consumer *c, const struct survey_result *r)
 		.stalled = q == NULL ? NAN :
 		    clock_seconds(stall_length(consumer_stall(c), clock_mono())),
 		.latency = q != NULL && l >= 0 ? l : NAN,
+		.cpu = clock_seconds(consumer_stats(c)->cpu),
+		.maxrss = (double)stats_maxrss(consumer_stats(c)),
 	};
 }
 

@@ -29,6 +29,8 @@ struct metrics_queue {
 	double			 oldest;	/* seconds in flight; 0: nothing is */
 	double			 stalled;	/* seconds; NAN: not known now */
 	double			 latency;	/* seconds; NAN: not known */
+	double			 cpu;		/* seconds that handlers used */
+	double			 maxrss;	/* bytes, of a handler; 0: none has ended lately */
 };
 
 /* The kernel's figures of this process; 0 where it does not tell one. */

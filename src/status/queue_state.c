@@ -182,12 +182,12 @@ state_json(const struct facts *f)
 		json_set(totals, "*:i", stats_name((enum stat)i), d->total[i]);
 	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
 	    "delayed:n dead:n held:n daemons:i concurrency:i oldest:f state:b mood:s paused:j "
-	    "totals:j error:s cause:s differs:s latency:f", f->name, f->keys->name[KEY_QUEUE],
-	    f->keys->len[KEY_QUEUE], kind_name(f->kind), d->waiting, state_running(f), d->retry,
-	    d->due, d->delayed, d->dead, d->held, (int64_t)s->daemons, s->concurrency,
-	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause, totals,
+	    "totals:j error:s cause:s differs:s latency:f cpu:f maxrss:n", f->name,
+	    f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE], kind_name(f->kind), d->waiting,
+	    state_running(f), d->retry, d->due, d->delayed, d->dead, d->held,
+	    (int64_t)s->daemons, s->concurrency, oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause, totals,
 	    d->problem, s->cause[0] != '\0' ? s->cause : NULL, differs,
-	    latency >= 0 ? latency : NAN);
+	    latency >= 0 ? latency : NAN, s->cpu, s->maxrss > 0 ? s->maxrss : -1);
 	buf_done(&state);
 	free(differs);
 	return o;

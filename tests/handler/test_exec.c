@@ -28,6 +28,26 @@ FIXTURE_TEST(signal_is_told)
 	got_free(g);
 }
 
+/* CPU time and memory, also of what the command has waited for. */
+FIXTURE_TEST(usage_is_told)
+{
+	struct got *g;
+
+	SH("i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done");
+	g = run("");
+	assert_in_range(g->result.usage.cpu, 1000, 60 * SEC);
+	assert_in_range(g->result.usage.maxrss, 256 << 10, 40 << 20);
+	got_free(g);
+	SH("/bin/dd if=/dev/zero of=/dev/null bs=48M count=1 2>/dev/null; kill -SEGV $$");
+	g = run("");
+	assert_in_range(g->result.usage.maxrss, 48 << 20, 90 << 20);
+	got_free(g);
+	COMMAND("/no/such/command");
+	g = run("");
+	assert_int_equal(g->result.usage.maxrss, 0);
+	got_free(g);
+}
+
 /* Makes a file of this text and mode the queue's command; *path: 64 bytes, its name. */
 static void
 make_script(char *path, const char *text, mode_t mode)

@@ -326,7 +326,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 		words_add(&w, arg);
 	if (strcmp(op, "dead") == 0) {
 		rig_words(&w, arg, "attempts", "1", "stderr's end",
-		    "the handler's words", NULL);
+		    "the handler's words", "0.25 8192", NULL);
 	}
 	if ((reply = rig_settle_script(r, &w)) == NULL)
 		return NULL;

@@ -400,7 +400,7 @@ step_settle(void)
 			if (op[i] == 1 || op[i] == 5)
 				words_add(&w, arg[i]);
 			if (op[i] == 3) {
-				rig_words(&w, arg[i], "exit", "1", "", "", NULL);
+				rig_words(&w, arg[i], "exit", "1", "", "", "", NULL);
 			}
 		}
 		r = rig_script(&rig, "settle", "BCRDX", &w);

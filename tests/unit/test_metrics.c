@@ -229,6 +229,7 @@ TEST(test_queue)
 	struct metrics_queue q = {
 		.name = "orders", .stats = &stats, .block = BLOCK_PAUSED, .running = 1,
 		.concurrency = 4, .oldest = 2.5, .depth = &depth, .stalled = 61.125,
+		.cpu = 0.25, .maxrss = 88080384,
 	};
 	struct metrics m = make(&q, 1);
 	struct parsed p;
@@ -251,6 +252,8 @@ TEST(test_queue)
 	assert_true(sample(&p, "rqd_queue_oldest_seconds{queue=\"orders\"}") == 2.5);
 	assert_true(sample(&p, "rqd_queue_running{queue=\"orders\"}") == 1);
 	assert_true(sample(&p, "rqd_queue_concurrency{queue=\"orders\"}") == 4);
+	assert_true(sample(&p, "rqd_handler_cpu_seconds_total{queue=\"orders\"}") == 0.25);
+	assert_true(sample(&p, "rqd_handler_maxrss_bytes{queue=\"orders\"}") == 88080384);
 	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"orders\"}") ==
 	    1234567890123.0 + STAT_ACKED);
 	for (s = 0; s < STAT_MAX; s++) {
@@ -310,6 +313,35 @@ TEST(test_unknown)
 	assert_true(sample(&p,
 	    "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 0);
 	parsed_done(&p);
+}
+
+/* The largest run counts for at least 5 minutes, and never for more than 10. */
+TEST(test_maxrss)
+{
+	struct stats stats = { .n = { 0 } };
+
+	clock_fake(HOUR, 0);
+	assert_int_equal(stats_maxrss(&stats), 0);
+	stats_use(&stats, 250 * MSEC, 7000);
+	clock_fake_advance(4 * MINUTE);
+	stats_use(&stats, SEC, 5000);
+	assert_int_equal(stats.cpu, 1250 * MSEC);
+	assert_int_equal(stats_maxrss(&stats), 7000);
+	clock_fake_advance(90 * SEC);
+	assert_int_equal(stats_maxrss(&stats), 7000);
+	stats_use(&stats, 0, 6000);
+	assert_int_equal(stats_maxrss(&stats), 7000);
+	clock_fake_advance(5 * MINUTE + SEC);
+	assert_int_equal(stats_maxrss(&stats), 6000);
+	stats_use(&stats, 0, 1000);
+	assert_int_equal(stats_maxrss(&stats), 6000);
+	clock_fake_advance(5 * MINUTE - SEC);
+	assert_int_equal(stats_maxrss(&stats), 6000);
+	clock_fake_advance(SEC);
+	assert_int_equal(stats_maxrss(&stats), 1000);
+	clock_fake_advance(5 * MINUTE);
+	assert_int_equal(stats_maxrss(&stats), 0);
+	clock_real(0);
 }
 
 TEST(test_histogram)

@@ -178,6 +178,11 @@ TEST(test_about)
 
 	for (i = 0; i < ARRAY_LEN(cases); i++)
 		assert_string_equal(units_about(cases[i].usec, buf), cases[i].text);
+	assert_string_equal(units_about_size(0, buf), "0");
+	assert_string_equal(units_about_size(2000 * 1024, buf), "2000K");
+	assert_string_equal(units_about_size(10 << 20, buf), "10M");
+	assert_string_equal(units_about_size((10 << 20) + 1, buf), "11M");
+	assert_string_equal(units_about_size((uint64_t)3 << 30, buf), "3G");
 	for (i = 0; i < 10000; i++) {
 		units_about((usec_t)unit_number(), buf);
 		assert_true(strlen(buf) < sizeof(buf));

@@ -11,9 +11,10 @@
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
 --           "defer" TAG TOKEN DELAY            no attempt is counted; due in DELAY seconds
 --           "return" TAG TOKEN                 as it was; due now
---           "dead" TAG TOKEN FAILED REASON STATUS ERROR ANSWER
+--           "dead" TAG TOKEN FAILED REASON STATUS ERROR ANSWER USAGE
 --                                              FAILED "1": counts as an attempt; ANSWER: the
---                                              words of the handler's verdict, or ""
+--                                              words of the handler's verdict, or ""; USAGE:
+--                                              "CPU MAXRSS" of the run, or ""
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
 --         or for each result
 --           "push" TAG TOKEN N, then N times TARGET COUNT MESSAGE ...
@@ -138,7 +139,7 @@ if ARGV[first] == 'push' or ARGV[first] == 'grow' then
 end
 
 --@ include letter
-local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 8, stale = 3}
+local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 9, stale = 3}
 local copied = 0
 
 -- Acks at most 50 deliveries; at[i]: where ARGV has the ith.
@@ -232,7 +233,7 @@ local function one(a)
   call('HDEL', D, nobody)
   local why
   if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '')
-  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7]) end
+  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8]) end
   if why then later(60) return 'deferred ' .. why end
   forget({tag})
   return cancelled and answer or 'ok'
