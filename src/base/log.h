@@ -6,7 +6,7 @@
  *	-> ts=2026-11-21T03:36:12.345Z level=info event=acked queue=orders
  *	   id=7 attempt=1 pid=812 status=0 duration=0.012431
  *
- * ts, level and event come first, then queue, id, attempt and pid, then the
+ * ts, level and event come first, then queue, id, attempt, pid and trace, then the
  * fields in the order given.  Values are quoted only where needed; bytes that
  * are not printable are escaped (\xHH, \n, \t), so that nothing of a message
  * or of a handler's output can forge a record or drive a terminal.
@@ -41,6 +41,7 @@ struct log_ctx {
 	const char	*id;		/* NULL: none */
 	unsigned	 attempt;	/* 0: none */
 	pid_t		 pid;		/* 0: none */
+	const char	*trace;		/* NULL: none */
 };
 
 enum log_type { LOG_T_END, LOG_T_STR, LOG_T_MEM, LOG_T_INT, LOG_T_USEC };
@@ -137,5 +138,5 @@ void	 log_text(struct buf *, enum log_format, bool with_ts, enum log_level, cons
 /* The value of a LOG_T_INT or LOG_T_USEC field. */
 void	 log_number(struct buf *, const struct log_field *);
 /* The fields of a context, which may be NULL, and LF_END. */
-#define LOG_CONTEXT_MAX	5
+#define LOG_CONTEXT_MAX	6
 void	 log_context(const struct log_ctx *, struct log_field f[LOG_CONTEXT_MAX]);

@@ -156,6 +156,8 @@ log_context(const struct log_ctx *ctx, struct log_field f[LOG_CONTEXT_MAX])
 			f[n++] = LF_INT("attempt", ctx->attempt);
 		if (ctx->pid != 0)
 			f[n++] = LF_INT("pid", ctx->pid);
+		if (ctx->trace != NULL)
+			f[n++] = LF_STR("trace", ctx->trace);
 	}
 	f[n] = LF_END;
 }

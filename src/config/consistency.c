@@ -272,6 +272,27 @@ check_dead_queue(struct draft *d, const struct draft_section *s)
 	    q->name);
 }
 
+/* Each variable of env_message must be there once. */
+static void
+check_members(struct draft *d, const struct draft_section *s)
+{
+	const struct setting *given = draft_setting(s, "env_message");
+	char **list = s->queue->env_message;
+	struct place at;
+	size_t i, k;
+
+	if (given == NULL || given->bad)
+		return;
+	for (i = 0; list[i] != NULL; i++) {
+		for (k = 0; strncmp(list[k], list[i], strcspn(list[i], "=") + 1) != 0; k++)
+			continue;
+		at = (struct place){ given->at.file, given->lines[i] };
+		if (k < i)
+			finding_error(&d->findings, &at, "env_message sets %.*s twice",
+			    (int)strcspn(list[i], "="), list[i]);
+	}
+}
+
 /* Checks batch above 1, and framing if it is given. */
 static void
 check_batch(struct draft *d, const struct draft_section *s)
@@ -410,6 +431,7 @@ consistency_check(struct draft *d)
 		check_pushes(d, s);
 		check_dead_queue(d, s);
 		check_batch(d, s);
+		check_members(d, s);
 	}
 	for (size_t i = 0; i < d->schedules.n; i++) {
 		check_target(d, &d->schedules.list[i]);

@@ -186,7 +186,8 @@ build_section(struct draft *d, struct draft_section *s)
 				finding_error(&d->findings, &own->at, "%s has no meaning with kind "
 				    "\"%s\" and mode \"%s\"%s", o->name, kind_name(q->kind),
 				    config_modes[q->mode], o->batches ?
-				    " unless batch is above 1" : "");
+				    " unless batch is above 1" : (o->flags & OPTION_SINGLE) != 0 &&
+				    config_has_batches(q) ? " if batch is above 1" : "");
 		}
 		finish_queue(d, s->queue);
 	}

@@ -46,10 +46,10 @@ static const char *const pops[] = { "right", "left", NULL };
 static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
-static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
-	check_group_by, check_id, check_key, check_listen, check_name, check_on_dead, check_output,
-	check_path, check_rate, check_root, check_sentinels, check_servers, check_target,
-	check_timezone, check_tls, check_word;
+static option_check_fn check_cluster, check_command, check_cron, check_env, check_env_message,
+	check_group, check_group_by, check_id, check_key, check_listen, check_name, check_on_dead,
+	check_output, check_path, check_rate, check_root, check_sentinels, check_servers,
+	check_target, check_timezone, check_tls, check_word;
 
 const struct option option_table[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
@@ -177,6 +177,9 @@ const struct option option_table[] = {
 	    .help = "variables to add to the environment, NAME=value"),
 	QUEUE(env_file, STRING, "", .check = check_path,
 	    .help = "a file of lines NAME=value"),
+	QUEUE(env_message, STRINGS, "", .check = check_env_message, .modes = EXEC,
+	    .flags = OPTION_SINGLE,
+	    .help = "variables whose values are members of the message, NAME=member"),
 	QUEUE(limit_nofile, LIMIT, "1024", .min = 16, .max = 1 << 30,
 	    .help = "open files per process"),
 	QUEUE(limit_as, LIMIT_SIZE, "inherit", .min = MIB, .max = 1024 * TIB,
@@ -324,6 +327,7 @@ option_applies(const struct option *o, const struct queue_config *q)
 	bool modes = o->modes == 0 || (o->modes & 1U << q->mode) != 0;
 
 	return (modes || (o->batches && config_has_batches(q))) &&
+	    ((o->flags & OPTION_SINGLE) == 0 || !config_has_batches(q)) &&
 	    (o->trait == 0 || kind_has(q->kind, o->trait));
 }
 
@@ -481,18 +485,48 @@ check_command(const char *value, size_t i, size_t n, char **cause)
 	    value[0] == '\0' ? "command" : value, n > 1 ? ", ..." : "");
 }
 
+/* The length of the name of a variable with "=" behind it; 0: there is none. */
+static size_t
+variable_name(const char *value)
+{
+	size_t len = strspn(value, NAME_CHARS);
+
+	return value[len] == '=' && !(value[0] >= '0' && value[0] <= '9') ? len : 0;
+}
+
 static int
 check_env(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 {
-	size_t len = strcspn(value, "=");
+	size_t len = variable_name(value);
 
-	if (value[len] == '\0' || len == 0 || strspn(value, NAME_CHARS) != len ||
-	    (value[0] >= '0' && value[0] <= '9'))
+	if (len == 0)
 		return util_cause(cause, "\"%.60s\" in env: write \"NAME=value\"", value);
 	if (strncmp(value, "RQD_", 4) == 0)
 		return util_cause(cause,
 		    "%.*s in env: names that begin with RQD_ are set by rqd itself",
 		    (int)len, value);
+	return 0;
+}
+
+/* Producers choose the values: no variable that loaders and shells obey. */
+static int
+check_env_message(const char *value, size_t i, size_t n UNUSED, char **cause)
+{
+	static const char *const refused[] = { "RQD_", "LD_", "PATH=", "IFS=", "BASH_ENV=", "ENV=",
+	    "SHELLOPTS=" };
+	size_t len = variable_name(value);
+
+	if (len == 0 || value[len + 1] == '\0')
+		return util_cause(cause, "\"%.60s\" in env_message: write \"NAME=member\"",
+		    value);
+	for (size_t k = 0; k < ARRAY_LEN(refused); k++) {
+		if (strncmp(value, refused[k], strlen(refused[k])) == 0)
+			return util_cause(cause, "%.*s in env_message: a message cannot set "
+			    "this variable: choose another name", (int)len, value);
+	}
+	if (i >= CONFIG_MEMBERS_MAX)
+		return util_cause(cause, "env_message has more than %d variables",
+		    CONFIG_MEMBERS_MAX);
 	return 0;
 }
 

@@ -39,7 +39,8 @@ enum option_flag {
 	OPTION_RESTART = 1,	/* a change needs a restart */
 	OPTION_BRACES = 2,	/* must be written as a list */
 	OPTION_OWN = 4,		/* makes no sense in defaults { } */
-	OPTION_ALONE = 8	/* a list that is printed without braces if it has one element */
+	OPTION_ALONE = 8,	/* a list that is printed without braces if it has one element */
+	OPTION_SINGLE = 16	/* not where batch is above 1 */
 };
 
 /*

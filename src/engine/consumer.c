@@ -340,6 +340,8 @@ consumer_start(struct consumer *c, struct messages *list, unsigned n)
 	TAILQ_FOREACH(msg, &f->messages, entry) {
 		msg->stage = STAGE_RUNNING;
 		msg->flight = f;
+		if (config_members(c->cfg) > 0)
+			message_read(msg, c->cfg);
 		event_log_delivered(msg);
 	}
 	if (f->batch) {

@@ -24,6 +24,7 @@ ctx_of(const struct message *msg, pid_t pid)
 		.id = msg->id,
 		.attempt = msg->attempts + 1,
 		.pid = pid,
+		.trace = msg->trace,
 	};
 }
 

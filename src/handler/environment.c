@@ -146,6 +146,24 @@ put(struct environment *e, char *entry)
 	*APPEND(e->entries, e->n) = entry;
 }
 
+/* Moves the entry of this name to the end; if there is none, adds the name alone. */
+static void
+put_last(struct environment *e, const char *member)
+{
+	size_t len = strcspn(member, "="), i = 0;
+	char *entry;
+
+	while (i < e->n && strncmp(e->entries[i], member, len + 1) != 0)
+		i++;
+	if (i == e->n) {
+		*APPEND(e->entries, e->n) = xstrndup(member, len);
+		return;
+	}
+	entry = e->entries[i];
+	memmove(&e->entries[i], &e->entries[i + 1], (e->n - i - 1) * sizeof(entry));
+	e->entries[e->n - 1] = entry;
+}
+
 static bool
 begins(const char *entry, const char *const *names)
 {
@@ -198,6 +216,8 @@ environment_make(const struct config *config, const struct queue_config *cfg,
 		put(&e, xasprintf("RQD_SERVER=%s", config->redis.servers[0]));
 	if (config->overrides[0] != '\0')
 		put(&e, xasprintf("RQD_OPTIONS=%s", config->overrides));
+	for (size_t i = 0; i < config_members(cfg); i++)
+		put_last(&e, cfg->env_message[i]);
 	for (size_t i = 0; i < e.n; i++) {
 		if (r == 0)
 			buf_add(b, e.entries[i], strlen(e.entries[i]) + 1);

@@ -13,7 +13,8 @@
 #define ENVIRONMENT_FILE_MAX	((size_t)256 * 1024)
 
 /*
- * Appends all variables but those of the message, "NAME=value" with a NUL after each.
+ * Appends all variables but those of the message, "NAME=value" with a NUL after each.  The
+ * last config_members() are those of env_message, as spawn_row.members wants them.
  * env_file: open, or -1: none.  Returns how many there are, or -1 with errno: that of reading
  * env_file, EFBIG if it is too large, EINVAL if it is no regular file, or environment_parse().
  */

@@ -118,8 +118,10 @@ add_row(struct buf *b, const struct config *config, uint32_t queue, const struct
 	head.argc = add_strings(b, q->command);
 	if (error == 0 && (n = environment_make(config, q, id, env_file, b)) == -1)
 		error = errno;
-	if (error == 0)
-		head.envc = (uint32_t)n;
+	if (error == 0) {
+		head.members = (uint16_t)config_members(q);
+		head.envc = (uint32_t)n - head.members;
+	}
 	head.error = error;
 	head.step = error != 0 ? STEP_ENV_FILE : STEP_NONE;
 	end_row(b, at, &head);

@@ -868,6 +868,8 @@ process_new(struct handler *h, struct feed *run, unsigned n)
 		(void)snprintf(p->id, sizeof(p->id), "%s", run->msg->id);
 		o->ctx.id = p->id;
 		o->ctx.attempt = run->msg->attempts + 1;
+		if (run->msg->trace != NULL)
+			o->ctx.trace = p->trace = xstrdup(run->msg->trace);
 		o->msg = run->msg;
 		o->pushes = &run->result.pushes;
 	}
@@ -913,5 +915,6 @@ process_free(struct process *p)
 		feed_free(p->run);
 	free(p->batch);
 	free(p->protocol);
+	free(p->trace);
 	free(p);
 }

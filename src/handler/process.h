@@ -110,6 +110,7 @@ struct process {
 	struct feed		*batch;		/* its messages by number - 1; owned; NULL: none */
 	bool			 listens;	/* or will when pid is known */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
+	char			*trace;		/* likewise; owned; NULL: none */
 	/* persistent: */
 	int			 in;		/* the daemon's end of its stdin; -1: closed */
 	struct io		 in_io;

@@ -24,7 +24,7 @@ take_row(struct generation *g, const char *p, size_t left)
 	if (left < sizeof(*r) || r->size > left || r->size % 8 != 0)
 		return false;
 	end = p + r->size;
-	n = (size_t)r->argc + r->envc + 1;
+	n = (size_t)r->argc + r->envc + r->members + 1;
 	for (string = (const char *)(r->groups + r->ngroups); string < end && n > 0; string++)
 		n -= *string == '\0';
 	if (n > 0)
@@ -96,6 +96,16 @@ rows_find(const struct rows *all, unsigned generation, uint32_t queue)
 	const struct generation *g = rows_generation(all, generation);
 
 	return g != NULL && queue < g->nrows - 1 ? g->rows[queue + 1] : NULL;
+}
+
+const char *
+rows_members(const struct spawn_row *r)
+{
+	const char *p = (const char *)(r->groups + r->ngroups);
+
+	for (size_t n = (size_t)r->argc + r->envc + 1; n > 0; n--)
+		p += strlen(p) + 1;
+	return p;
 }
 
 bool

@@ -41,6 +41,9 @@ void		 rows_retire(struct generation *);		/* NULL is fine */
 struct generation *rows_generation(const struct rows *, unsigned);
 const struct spawn_row *rows_find(const struct rows *, unsigned generation, uint32_t queue);
 
+/* The row's variables of env_message. */
+const char	*rows_members(const struct spawn_row *);
+
 /* Whether a generation names the file: an enum lend, and the path. */
 bool		 rows_name_file(const struct rows *, const char *file);
 

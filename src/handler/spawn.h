@@ -37,7 +37,8 @@ struct spawn_report {
 
 /*
  * A command, as the loader writes it (rows.h): this head; the groups; and strings, each with
- * a NUL: the directory, the command line, the variables.
+ * a NUL: the directory, the command line, the variables, and those of env_message, "NAME", or
+ * "NAME=value" with a value for messages that have none.
  */
 struct spawn_row {
 	/* (uint64_t)-1: unchanged.  One above our hard limit is that, if it may not be raised. */
@@ -46,8 +47,9 @@ struct spawn_row {
 	uint32_t	queue;		/* its number */
 	int32_t		error;		/* why it cannot be started; 0: it can */
 	int32_t		step;		/* enum spawn_step, of that */
-	uint16_t	keeps;		/* leftovers: 0 or 1 */
-	uint16_t	prompt;		/* its start must be reported at once: 0 or 1 */
+	uint8_t		keeps;		/* leftovers: 0 or 1 */
+	uint8_t		prompt;		/* its start must be reported at once: 0 or 1 */
+	uint16_t	members;	/* variables of env_message */
 	uid_t		uid;		/* (uid_t)-1: unchanged */
 	gid_t		gid;		/* (gid_t)-1: unchanged */
 	int32_t		umask;		/* -1: unchanged */

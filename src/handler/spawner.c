@@ -242,6 +242,10 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 		buf_add(&b, msg->id, strlen(msg->id) + 1);
 	if (msg != NULL && msg->channel != NULL)
 		buf_add(&b, msg->channel, strlen(msg->channel) + 1);
+	if (msg != NULL && msg->members.len > 0) {
+		buf_add(&b, msg->members.data, msg->members.len);
+		((struct spawner_order *)(void *)b.data)->members = config_members(q);
+	}
 	((struct spawner_order *)(void *)b.data)->size = (uint32_t)(b.len - sizeof(head));
 	errno = EMSGSIZE;
 	if (b.len <= sizeof(head) + SPAWNER_BYTES)

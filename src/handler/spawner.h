@@ -4,7 +4,8 @@
  *
  * The main process forks it before anything else, whoever starts rqd.  Started as root, the
  * spawner alone keeps privileges, and the main process becomes another user.  The spawner
- * never speaks to Redis and never sees a message.
+ * never speaks to Redis.  Of a message it sees the id, the channel, and the values of
+ * env_message.
  *
  * The orders of the main process (spawner_wire.h has the bytes):
  *
@@ -13,10 +14,10 @@
  *			of rows (load_rows.c): all that it needs to start the command of a queue.
  *			The main process gets the same configuration as text.
  *	retire G	No handler of generation G will be started any more.
- *	start		The command of queue Q of generation G, with these words RQD_NAME=... of
- *			a message and these descriptors.  S is a free slot, a small number.  The
- *			command line, user, directory, limits and all other variables are those of
- *			the row.
+ *	start		The command of queue Q of generation G, for a message with this id and these
+ *			values of variables that the row names, with these descriptors.  S is a free
+ *			slot, a small number.  The command line, user, directory, limits and all
+ *			other variables are those of the row.
  *	signal S	SIGTERM, SIGCONT or SIGKILL to the process group of slot S.
  *	open PATH	Open a file, connect to a unix socket or listen on it (enum lend), if a
  *			generation names it.  A child does that, which has a few seconds: the

@@ -429,7 +429,7 @@ start(const struct spawner_order *o, const int *fds)
 	int fd[SPAWN_FDS];		/* by the child's numbers */
 	pid_t pid;
 
-	if (slot->pid != 0 || row == NULL) {
+	if (slot->pid != 0 || row == NULL || (row->error == 0 && row->members != o->members)) {
 		reply(r);
 		return;
 	}
@@ -444,7 +444,7 @@ start(const struct spawner_order *o, const int *fds)
 	for (int i = 0; i < SPAWN_FDS; i++)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
-	spawner_words(o, &words);
+	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
 	pid = spawn_start(row, words.data, words.len, fd, &s.reports[o->slot]);
 	if (pid == -1) {
 		r.error = errno;

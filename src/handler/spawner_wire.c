@@ -13,20 +13,44 @@
 
 /* -- orders ------------------------------------------------------------------------------ */
 
+static const char *
+next_string(const char *p)
+{
+	return p + strlen(p) + 1;
+}
+
+/* How many strings a start has: an id, perhaps a channel, and members; 0: no message. */
+static uint32_t
+count_strings(const struct spawner_order *o)
+{
+	uint32_t n = 0;
+
+	for (const char *p = o->bytes; p < o->bytes + o->size; p = next_string(p))
+		n++;
+	return n;
+}
+
 static bool
 is_start(const struct spawner_order *o, size_t nfds)
 {
-	const char *end = o->bytes + o->size, *channel;
+	const char *end = o->bytes + o->size, *p;
+	uint32_t strings, i = 0;
 
 	if (o->slot >= SPAWNER_SLOTS || o->value >= 1U << SPAWN_FDS ||
-	    nfds != (size_t)__builtin_popcount(o->value))
+	    nfds != (size_t)__builtin_popcount(o->value) || o->members > CONFIG_MEMBERS_MAX)
 		return false;
 	if (o->size == 0)
-		return true;
+		return o->members == 0;
 	if (end[-1] != '\0' || !message_id_ok(o->bytes, strlen(o->bytes)))
 		return false;
-	channel = o->bytes + strlen(o->bytes) + 1;
-	return channel == end || channel + strlen(channel) + 1 == end;
+	strings = count_strings(o);
+	if (strings != o->members + 1 && strings != o->members + 2)
+		return false;
+	for (p = o->bytes; p < end; p = next_string(p)) {
+		if (i++ >= strings - o->members && *p != '\0' && *p != '=')
+			return false;
+	}
+	return true;
 }
 
 /* Only starts may have descriptors, and only starts and paths may have bytes. */
@@ -52,19 +76,30 @@ spawner_is_order(const struct spawner_order *o, size_t n, size_t nfds)
 }
 
 void
-spawner_words(const struct spawner_order *o, struct buf *b)
+spawner_words(const struct spawner_order *o, const char *members, struct buf *b)
 {
-	const char *channel = o->size > 0 ? o->bytes + strlen(o->bytes) + 1 : NULL;
+	uint32_t strings = count_strings(o), i;
+	const char *p = o->bytes;
 
-	if (channel != NULL && channel < o->bytes + o->size)
-		buf_printf(b, "RQD_CHANNEL=%s%c", channel, '\0');
-	if (channel != NULL)
-		buf_printf(b, "RQD_ID=%s%cRQD_ATTEMPT=%u%c", o->bytes, '\0', o->attempt, '\0');
+	if (strings == o->members + 2)
+		buf_printf(b, "RQD_CHANNEL=%s%c", next_string(p), '\0');
+	if (strings > 0)
+		buf_printf(b, "RQD_ID=%s%cRQD_ATTEMPT=%u%c", p, '\0', o->attempt, '\0');
 	if (o->batch > 0)
 		buf_printf(b, "RQD_BATCH=%u%c", o->batch, '\0');
 	if (o->deadline > 0)
 		buf_printf(b, "RQD_DEADLINE=%u%c", o->deadline, '\0');
 	buf_printf(b, "RQD_MAX_ATTEMPTS=%u%c", o->max_attempts, '\0');
+	for (i = strings - o->members; i > 0; i--)
+		p = next_string(p);
+	for (; i < o->members; i++, p = next_string(p), members = next_string(members)) {
+		if (*p != '\0') {
+			buf_add(b, members, strcspn(members, "="));
+			buf_add(b, p, strlen(p) + 1);
+		} else if (strchr(members, '=') != NULL) {
+			buf_add(b, members, strlen(members) + 1);
+		}
+	}
 }
 
 /* -- datagrams ---------------------------------------------------------------------------- */

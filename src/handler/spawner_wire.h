@@ -29,9 +29,9 @@ enum spawner_op {
 };
 
 /*
- * Bytes follow a start for a message: its id, and its channel, if it has one, each with a NUL.
- * Nobody can name a variable, or have text in place of a number, with which a shell that
- * calculates may execute it.
+ * Bytes follow a start for a message: its id, its channel, if it has one, and for each variable
+ * of env_message in the row "=VALUE" or "", each with a NUL.  Nobody can name a variable, or have
+ * text in place of a number of rqd's, with which a shell that calculates may execute it.
  */
 struct spawner_order {
 	uint32_t	op;
@@ -43,6 +43,7 @@ struct spawner_order {
 	uint32_t	batch;		/* messages; 0: it is none */
 	uint32_t	max_attempts;
 	uint32_t	deadline;	/* seconds since 1970; 0: none */
+	uint32_t	members;	/* variables whose values follow */
 	uint32_t	size;		/* bytes that follow */
 	char		bytes[];
 };
@@ -54,8 +55,11 @@ struct spawner_order {
  */
 bool	spawner_is_order(const struct spawner_order *, size_t n, size_t nfds);
 
-/* Appends the variables of a start's message, "NAME=value" with a NUL after each. */
-void	spawner_words(const struct spawner_order *, struct buf *);
+/*
+ * Appends the variables of a start's message, "NAME=value" with a NUL after each.  members:
+ * those of the row, as many as the order has.
+ */
+void	spawner_words(const struct spawner_order *, const char *members, struct buf *);
 
 enum spawner_answer {
 	SPAWNER_STARTED = 1,	/* slot, pid */

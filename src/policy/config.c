@@ -35,6 +35,7 @@ queue_config_free(struct queue_config *q)
 	free(q->group);
 	free(q->directory);
 	util_free_list(q->env);
+	util_free_list(q->env_message);
 	free(q->env_file);
 	free(q);
 }
@@ -209,6 +210,16 @@ unsigned
 config_most(const struct queue_config *q)
 {
 	return config_most_runs(q) * (config_has_batches(q) ? (unsigned)q->batch : 1);
+}
+
+unsigned
+config_members(const struct queue_config *q)
+{
+	unsigned n = 0;
+
+	while (q->env_message != NULL && q->env_message[n] != NULL)
+		n++;
+	return q->mode == MODE_EXEC && !config_has_batches(q) ? n : 0;
 }
 
 bool

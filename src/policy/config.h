@@ -30,6 +30,7 @@ enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
 #define CONFIG_OUTPUT_PUSH	"push:"	/* output, on_dead: before a queue's name */
 #define CONFIG_PUSH_MAX		10000	/* the highest push_max */
+#define CONFIG_MEMBERS_MAX	32	/* names of env_message */
 
 struct queue_config {
 	char		 *name;		/* the section's title */
@@ -106,6 +107,8 @@ struct queue_config {
 	uint64_t	  limit_core;	/* bytes */
 	char		**env;		/* "NAME=value", NULL-terminated */
 	char		 *env_file;
+	/* "NAME=MEMBER", NULL-terminated: variables from the message; see config_members() */
+	char		**env_message;
 	/* "log"; "none": /dev/null, and no tail of stderr; "push:NAME" */
 	char		 *output;
 	uint64_t	  output_limit;	/* bytes per delivery */
@@ -206,6 +209,8 @@ bool		 config_drops_output(const struct queue_config *);
 unsigned	 config_most(const struct queue_config *);
 /* The same in runs: a batch is one. */
 unsigned	 config_most_runs(const struct queue_config *);
+/* How many variables env_message sets: none where a process may get several messages. */
+unsigned	 config_members(const struct queue_config *);
 /* Whether one run may get several messages. */
 bool		 config_has_batches(const struct queue_config *);
 /*

@@ -1,5 +1,5 @@
 /*
- * One delivery of one message; see message.h.  message_id.c reads its id.
+ * One delivery of one message; see message.h.  message_id.c reads its JSON.
  */
 #include "policy/message.h"
 
@@ -23,6 +23,8 @@ message_free(struct message *m)
 	free(m->id);
 	free(m->token);
 	free(m->channel);
+	buf_done(&m->members);
+	free(m->trace);
 	free(m->cancelled_by);
 	config_unref(m->config);
 	free(m);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/util.h"
@@ -50,6 +51,9 @@ struct message {
 	char			*token;		/* of this delivery; owned; "": none */
 	char			*payload;	/* len bytes; owned; NULL: too large, or taken */
 	size_t			 len;		/* of the message, even if payload is NULL */
+	/* For each variable of env_message "=VALUE" or "", and a NUL; see message_read(). */
+	struct buf		 members;
+	char			*trace;		/* a trace id, 32 hex digits; owned; NULL: none */
 	bool			 too_large;	/* len > message_max: payload was not fetched */
 
 	unsigned		 attempts;	/* failures before this delivery */
@@ -97,6 +101,7 @@ bool		 message_is_sure(const struct message *);
 bool		 message_is_line(const struct message *);
 
 #define MESSAGE_ID_MAX	200
+#define MESSAGE_MEMBER_MAX	4096	/* bytes of a value that env_message takes */
 
 /*
  * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX + 1
@@ -108,6 +113,12 @@ int		 message_id(const char *member, const char *payload, size_t len,
 /* The same for a kind; the message may be its own id (TRAIT_ID_ONLY). */
 int		 message_id_of(enum kind, const char *member, const char *payload, size_t len,
 		    char *ret) MUSTCHECK;
+
+/*
+ * Sets `members` and `trace` for a handler of this queue, which must have config_members().
+ * See rqd.conf(5), env_message.
+ */
+void		 message_read(struct message *, const struct queue_config *);
 
 /* Whether these bytes are a valid id. */
 bool		 message_id_ok(const char *, size_t);

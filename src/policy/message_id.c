@@ -1,5 +1,6 @@
 /*
- * The id in a payload, exactly as queue/lua/pop.lua reads it.
+ * The id in a payload, exactly as queue/lua/pop.lua reads it; and the members that become
+ * variables of a handler.
  *
  * Most payloads begin with {"id":VALUE, and then VALUE is the id; the rest is not read.  The
  * queue says which member is the id; here it is "id".
@@ -8,7 +9,7 @@
  * numbers as strtod(3) reads them (0x10, nan, 1e999).  jansson also loses the digits of a
  * long integer.  With jansson, rqctl would print other ids than the daemon uses.
  *
- * So this is a parser of cjson's grammar.  It keeps nothing but the id.
+ * So this is a parser of cjson's grammar.  It keeps nothing but the members that are wanted.
  */
 #include "policy/message.h"
 
@@ -18,25 +19,36 @@
 #define PAYLOAD_MAX	65536
 #define DEPTH_MAX	1000
 
-enum type { TYPE_STRING, TYPE_INTEGER, TYPE_OTHER };
+/* TYPE_WORD: true, false, and another number of JSON; TYPE_OTHER has no text. */
+enum type { TYPE_STRING, TYPE_INTEGER, TYPE_WORD, TYPE_OTHER };
 
 struct value {
 	enum type	 type;
-	const char	*start;		/* TYPE_INTEGER: its digits; len of them */
+	const char	*start;		/* its text, a string decoded; len bytes */
+	size_t		 len;
+};
+
+/* A member of the outermost object.  The last one of this name counts. */
+struct wanted {
+	const char	*name;
+	size_t		 name_len;
+	enum type	 type;
+	size_t		 at;		/* its text in scan.kept */
 	size_t		 len;
 };
 
 struct scan {
-	const char	*member;	/* that is the id */
 	const char	*p;
 	const char	*end;		/* decoding a whole payload: *end is NUL */
 	unsigned	 depth;
-	char		 text[MESSAGE_ID_MAX + 8];	/* the string scanned last, decoded ... */
-	/* ... and cut, if len > MESSAGE_ID_MAX */
+	char		 text[MESSAGE_MEMBER_MAX + 8];	/* the string scanned last, decoded ... */
+	/* ... and cut, if len > MESSAGE_MEMBER_MAX */
 	size_t		 len;
-	char		 id[MESSAGE_ID_MAX + 1];
-	size_t		 id_len;	/* 0: none */
+	struct wanted	*wanted;	/* at most 32 */
+	size_t		 nwanted;
+	struct buf	 kept;
 };
+_Static_assert(CONFIG_MEMBERS_MAX <= 32, "scan_member() has a bit for each");
 
 bool
 message_id_ok(const char *id, size_t len)
@@ -98,11 +110,11 @@ is_integer(const char *p, size_t n)
 
 /* -- strings --------------------------------------------------------------------- */
 
-/* Keeps one byte more than an id may have; drops the rest. */
+/* Keeps one byte more than a value may have; drops the rest. */
 static void
 add(struct scan *s, unsigned c)
 {
-	if (s->len <= MESSAGE_ID_MAX)
+	if (s->len <= MESSAGE_MEMBER_MAX)
 		s->text[s->len++] = (char)c;
 }
 
@@ -207,6 +219,8 @@ scan_number(struct scan *s, struct value *v)
 	v->len = (size_t)(end - s->p);
 	if (is_integer(v->start, v->len))
 		v->type = TYPE_INTEGER;
+	else if (strspn(v->start, "+-.0123456789Ee") >= v->len)
+		v->type = TYPE_WORD;
 	s->p = end;
 	return v->len > 0;
 }
@@ -217,40 +231,48 @@ scan_value(struct scan *s, struct value *v)
 	skip_blanks(s);
 	*v = (struct value){ TYPE_OTHER, s->p, 0 };
 	if (peek(s) == '"') {
-		v->type = TYPE_STRING;
-		return scan_string(s);
+		if (!scan_string(s))
+			return false;
+		*v = (struct value){ TYPE_STRING, s->text, s->len };
+		return true;
 	}
 	if (peek(s) == '{' || peek(s) == '[')
 		return scan_members(s);
-	return take_word(s, "true") || take_word(s, "false") || take_word(s, "null") ||
-	    scan_number(s, v);
+	if (take_word(s, "true") || take_word(s, "false")) {
+		*v = (struct value){ TYPE_WORD, v->start, (size_t)(s->p - v->start) };
+		return true;
+	}
+	return take_word(s, "null") || scan_number(s, v);
 }
 
 /* A key, its colon and its value. */
 static bool
 scan_member(struct scan *s)
 {
-	const char *from;
+	uint32_t is = 0;	/* which of those that are wanted */
 	struct value v;
-	bool is_id;
-	size_t n;
+	struct wanted *w;
+	size_t i;
 
 	skip_blanks(s);
 	if (peek(s) != '"' || !scan_string(s))
 		return false;
-	is_id = s->depth == 1 && s->len == strlen(s->member) &&
-	    memcmp(s->text, s->member, s->len) == 0;
+	for (i = 0; s->depth == 1 && i < s->nwanted; i++) {
+		w = &s->wanted[i];
+		if (w->name_len == s->len && memcmp(w->name, s->text, s->len) == 0)
+			is |= 1U << i;
+	}
 	if (!take(s, ':') || !scan_value(s, &v))
 		return false;
-	if (!is_id)
-		return true;
-	/* One of another type takes back an earlier id. */
-	s->id_len = 0;
-	from = v.type == TYPE_STRING ? s->text : v.start;
-	n = v.type == TYPE_STRING ? s->len : v.len;
-	if (v.type != TYPE_OTHER && message_id_ok(from, n)) {
-		memcpy(s->id, from, n);
-		s->id_len = n;
+	for (i = 0; i < s->nwanted; i++) {
+		if ((is & 1U << i) == 0)
+			continue;
+		w = &s->wanted[i];
+		w->type = v.type;
+		w->at = s->kept.len;
+		w->len = v.len;
+		if (v.type != TYPE_OTHER)
+			buf_add(&s->kept, v.start, v.len);
 	}
 	return true;
 }
@@ -277,6 +299,30 @@ scan_members(struct scan *s)
 	return true;
 }
 
+/*
+ * Finds the wanted members of a payload; false: it is no object.  The caller frees what was
+ * kept.
+ */
+static bool
+scan_payload(struct scan *s, const char *payload, size_t len)
+{
+	char *text;
+	bool found;
+
+	for (size_t i = 0; i < s->nwanted; i++)
+		s->wanted[i].type = TYPE_OTHER;
+	if (len == 0 || len > PAYLOAD_MAX || memchr(payload, '\0', len) != NULL)
+		return false;
+	s->p = text = xstrndup(payload, len);
+	s->end = text + len;
+	skip_blanks(s);
+	found = peek(s) == '{' && scan_members(s);
+	skip_blanks(s);
+	found = found && s->p == s->end;
+	free(text);
+	return found;
+}
+
 /* -- the id ----------------------------------------------------------------------- */
 
 /*
@@ -284,32 +330,30 @@ scan_members(struct scan *s)
  * a string without escapes or an integer.  The rest is not read.
  */
 static bool
-scan_leading(struct scan *s)
+scan_leading(struct scan *s, struct value *v)
 {
-	struct value v = { TYPE_INTEGER, NULL, 0 };
-
+	*v = (struct value){ TYPE_INTEGER, NULL, 0 };
 	if (!take_word(s, "{"))
 		return false;
 	skip_blanks(s);
-	if (!take_word(s, "\"") || !take_word(s, s->member) || !take_word(s, "\"") || !take(s, ':'))
+	if (!take_word(s, "\"") || !take_word(s, s->wanted->name) || !take_word(s, "\"") ||
+	    !take(s, ':'))
 		return false;
 	if (!take(s, '"')) {
-		for (v.start = s->p; peek(s) == '-' || (peek(s) >= '0' && peek(s) <= '9');)
+		for (v->start = s->p; peek(s) == '-' || (peek(s) >= '0' && peek(s) <= '9');)
 			s->p++;
-		v.len = (size_t)(s->p - v.start);
+		v->len = (size_t)(s->p - v->start);
 	} else {
-		for (v.start = s->p; s->p < s->end && *s->p != '"' && *s->p != '\\';)
+		for (v->start = s->p; s->p < s->end && *s->p != '"' && *s->p != '\\';)
 			s->p++;
-		v.len = (size_t)(s->p - v.start);
+		v->len = (size_t)(s->p - v->start);
 		if (!take_word(s, "\""))
 			return false;
-		v.type = TYPE_STRING;
+		v->type = TYPE_STRING;
 	}
-	if (!message_id_ok(v.start, v.len) ||
-	    (v.type == TYPE_INTEGER && !is_integer(v.start, v.len)))
+	if (!message_id_ok(v->start, v->len) ||
+	    (v->type == TYPE_INTEGER && !is_integer(v->start, v->len)))
 		return false;
-	memcpy(s->id, v.start, v.len);
-	s->id_len = v.len;
 	skip_blanks(s);
 	return peek(s) == ',' || peek(s) == '}';
 }
@@ -317,28 +361,20 @@ scan_leading(struct scan *s)
 int
 message_id(const char *member, const char *payload, size_t len, char *ret)
 {
-	struct scan s = { .member = member, .p = payload, .end = payload + len };
-	char *text = NULL;
-	bool found;
+	struct wanted id = { .name = member, .name_len = strlen(member) };
+	struct scan s = { .p = payload, .end = payload + len, .wanted = &id, .nwanted = 1 };
+	struct value v;
+	bool found = len > 0 && len <= PAYLOAD_MAX && scan_leading(&s, &v);
 
-	if (len == 0 || len > PAYLOAD_MAX)
-		return -1;
-	found = scan_leading(&s);
-	if (!found && memchr(payload, '\0', len) == NULL) {
-		text = xstrndup(payload, len);
-		s.p = text;
-		s.end = text + len;
-		s.id_len = 0;
-		skip_blanks(&s);
-		found = peek(&s) == '{' && scan_members(&s);
-		skip_blanks(&s);
-		found = found && s.p == s.end && s.id_len > 0;
+	if (!found && scan_payload(&s, payload, len) && id.type <= TYPE_INTEGER) {
+		v = (struct value){ id.type, s.kept.data + id.at, id.len };
+		found = message_id_ok(v.start, v.len);
 	}
 	if (found) {
-		memcpy(ret, s.id, s.id_len);
-		ret[s.id_len] = '\0';
+		memcpy(ret, v.start, v.len);
+		ret[v.len] = '\0';
 	}
-	free(text);
+	buf_done(&s.kept);
 	return found ? 0 : -1;
 }
 
@@ -352,4 +388,51 @@ message_id_of(enum kind kind, const char *member, const char *payload, size_t le
 	memcpy(ret, payload, len);
 	ret[len] = '\0';
 	return 0;
+}
+
+/* -- members as variables ----------------------------------------------------------- */
+
+#define TRACEPARENT	55	/* "00-", 32 digits, "-", 16 digits, "-", 2 digits */
+
+/* The trace id of a traceparent as the W3C defines it; NULL: it is not valid. */
+static char *
+trace_id(const char *p, size_t n)
+{
+	if (n < TRACEPARENT || memcmp(p, "ff", 2) == 0 ||
+	    (n > TRACEPARENT && (memcmp(p, "00", 2) == 0 || p[TRACEPARENT] != '-')))
+		return NULL;
+	for (size_t i = 0; i < TRACEPARENT; i++) {
+		if (i == 2 || i == 35 || i == 52 ? p[i] != '-' :
+		    p[i] == '\0' || strchr("0123456789abcdef", p[i]) == NULL)
+			return NULL;
+	}
+	return strspn(p + 3, "0") < 32 && strspn(p + 36, "0") < 16 ? xstrndup(p + 3, 32) : NULL;
+}
+
+void
+message_read(struct message *m, const struct queue_config *cfg)
+{
+	struct wanted wanted[CONFIG_MEMBERS_MAX], *w;
+	struct scan s = { .wanted = wanted, .nwanted = config_members(cfg) };
+	const char *text;
+	bool found;
+
+	for (w = wanted; w < wanted + s.nwanted; w++) {
+		w->name = strchr(cfg->env_message[w - wanted], '=') + 1;
+		w->name_len = strlen(w->name);
+	}
+	found = m->payload != NULL && scan_payload(&s, m->payload, m->len);
+	buf_clear(&m->members);
+	for (w = wanted; w < wanted + s.nwanted; w++, buf_addc(&m->members, '\0')) {
+		if (!found || w->type == TYPE_OTHER || w->len > MESSAGE_MEMBER_MAX)
+			continue;
+		text = w->len > 0 ? s.kept.data + w->at : "";
+		if (memchr(text, '\0', w->len) != NULL)
+			continue;
+		buf_addc(&m->members, '=');
+		buf_add(&m->members, text, w->len);
+		if (m->trace == NULL && strcmp(w->name, "traceparent") == 0)
+			m->trace = trace_id(text, w->len);
+	}
+	buf_done(&s.kept);
 }

@@ -78,6 +78,8 @@ make_message(struct try *t, struct buf *payload)
 	m->token = xstrdup("try.1");
 	m->attempts = (unsigned)attempt - 1;
 	m->delivered = clock_mono();
+	if (config_members(t->cfg) > 0)
+		message_read(m, t->cfg);
 	return 0;
 }
 

@@ -185,8 +185,9 @@ state_json(const struct facts *f)
 	    "totals:j error:s cause:s differs:s latency:f cpu:f maxrss:n", f->name,
 	    f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE], kind_name(f->kind), d->waiting,
 	    state_running(f), d->retry, d->due, d->delayed, d->dead, d->held,
-	    (int64_t)s->daemons, s->concurrency, oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause, totals,
-	    d->problem, s->cause[0] != '\0' ? s->cause : NULL, differs,
+	    (int64_t)s->daemons, s->concurrency, oldest >= 0 ? oldest : NAN, state.data,
+	    state.len, moods[mood], pause, totals, d->problem,
+	    s->cause[0] != '\0' ? s->cause : NULL, differs,
 	    latency >= 0 ? latency : NAN, s->cpu, s->maxrss > 0 ? s->maxrss : -1);
 	buf_done(&state);
 	free(differs);

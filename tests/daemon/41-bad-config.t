@@ -224,6 +224,18 @@ bad 'Q{ env = {"1A=x"} }' '1: "1A=x" in env'
 bad 'Q{ env = {"RQD_ID=x"} }' '1: RQD_ID in env: names that begin with RQD_'
 bad 'Q{ directory = "tmp" }' '1: "tmp" is not an absolute path'
 bad 'Q{ directory = "" }' '1: an empty path'
+bad 'Q{\n env_message = {"TO",\n "=to", "TO="} }' '2: "TO" in env_message: write "NAME=member"'
+bad 'Q{ env_message = {"A=a",\n "1A=x"} }' '2: "1A=x" in env_message: write "NAME=member"'
+bad 'Q{ env_message = {"A-B=x"} }' '1: "A-B=x" in env_message'
+for name in RQD_ID RQD_NEW LD_PRELOAD LD_X PATH IFS BASH_ENV ENV SHELLOPTS; do
+	bad "Q{ env_message = {\"ENVX=x\", \"PATHS=x\",\n\n \"$name=x\"} }" "3: $name in env_message: a message cannot set this variable"
+done
+bad 'Q{\n env_message = {"A=a",\n "B=a",\n "A=b"} }' '4: env_message sets A twice'
+bad 'defaults {\n env_message = {"A=a", "A=b"} }\nQ{ }' '2: env_message sets A twice'
+bad "Q{ env_message = {$(seq -s, 32 | sed 's/[0-9]*/"A&=a"/g'),\n\"B=b\"} }" '2: env_message has more than 32 variables'
+bad 'Q{ mode = "persistent"\n env_message = {"A=a"} }' '2: env_message has no meaning with kind "ack" and mode "persistent"'
+bad 'Q{ batch = 2\n env_message = {"A=a"} }' '2: env_message has no meaning with kind "ack" and mode "exec" if batch is above 1'
+bad 'Q{ env_message = "A"\n }' '1: "A" in env_message'
 bad 'Q{ env_file = "x" }' '1: "x" is not an absolute path'
 bad 'Q{ key = "a\\nb" }' '1: "a\nb" has control characters'
 bad 'Q{ key = "\\xe9" }' '1: "'

@@ -27,13 +27,22 @@ check_start(const struct spawner_order *o, size_t nfds)
 {
 	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
 	    "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=" };
-	struct buf b = BUF_INIT;
-	size_t i = 0, len;
+	struct buf b = BUF_INIT, members = BUF_INIT;
+	size_t i = 0, n = 0, len;
 
 	check(o->slot < SPAWNER_SLOTS && o->value < 1U << SPAWN_FDS && nfds <= SPAWN_FDS);
-	spawner_words(o, &b);
+	check(o->members <= CONFIG_MEMBERS_MAX);
+	for (uint32_t k = 0; k < o->members; k++)
+		buf_printf(&members, k % 2 == 0 ? "M%u%c" : "M%u=default%c", k, '\0');
+	spawner_words(o, buf_str(&members), &b);
 	check(b.len > 0 && b.data[b.len - 1] == '\0');
 	for (const char *p = b.data; p < b.data + b.len; p += strlen(p) + 1, i++) {
+		if (p[0] == 'M') {
+			check(n++ < o->members && p[strcspn(p, "=")] == '=');
+			i--;
+			continue;
+		}
+		check(n == 0);				/* the members come last */
 		while (i < ARRAY_LEN(names) && strncmp(p, names[i], strlen(names[i])) != 0)
 			i++;
 		check(i < ARRAY_LEN(names));		/* each once, in this order */
@@ -43,6 +52,8 @@ check_start(const struct spawner_order *o, size_t nfds)
 		else if (i > 1)
 			check(p[len] != '\0' && p[len + strspn(p + len, "0123456789")] == '\0');
 	}
+	check(n >= o->members / 2);
+	buf_done(&members);
 	buf_done(&b);
 }
 

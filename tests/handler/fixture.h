@@ -258,6 +258,8 @@ start_bytes(const char *payload, size_t len)
 	msg->len = len;
 	msg->attempts = 2;
 	msg->queue_data = g;
+	if (config_members(t.q) > 0)
+		message_read(msg, t.q);
 	g->msg = msg;
 	g->started = clock_mono();
 	g->run = handler_start(t.handler, msg);

@@ -180,7 +180,7 @@ words_of(uint32_t attempt, uint32_t batch, uint32_t max_attempts, const char *by
 	memcpy(order + sizeof(*o), bytes, n);
 	assert_true(spawner_is_order(o, sizeof(*o) + n, 0));
 	buf_clear(&words);
-	spawner_words(o, &words);
+	spawner_words(o, NULL, &words);
 	for (size_t i = 0; i < words.len; i++) {
 		if (words.data[i] == '\0')
 			words.data[i] = '\n';
@@ -207,6 +207,63 @@ TEST(each_message_has_its_own)
 	/* Without a message, only the variables that are the same for all messages. */
 	assert_string_equal(words_of(0, 0, 25, "", 0), "RQD_MAX_ATTEMPTS=25\n");
 	assert_string_equal(words_of(0, 7, 25, "", 0), "RQD_BATCH=7\nRQD_MAX_ATTEMPTS=25\n");
+}
+
+/* -- env_message ------------------------------------------------------------------------ */
+
+/* Runs the queue's command for a message; its output. */
+static char *
+printed(const char *payload)
+{
+	buf_clear(&t.out[1]);
+	got_free(run(payload));
+	return output(1);
+}
+
+FILE_TEST(members_become_variables)
+{
+	OWN_ENV("TZ=UTC");
+	write_file("FROM_FILE=file\nA=file\n");
+	set(&t.q->env_file, file);
+	ENV("A=env", "Z=env", "B=");
+	t.q->env_message = xcalloc(7, sizeof(char *));
+	t.q->env_message[0] = xstrdup("A=a");
+	t.q->env_message[1] = xstrdup("B=b");
+	t.q->env_message[2] = xstrdup("NONE=none");
+	t.q->env_message[3] = xstrdup("FROM_FILE=file");
+	t.q->env_message[4] = xstrdup("TZ=tz");
+	t.q->env_message[5] = xstrdup("A_=a");
+	SH("echo \"[$A][${B-unset}][${NONE-unset}][$FROM_FILE][$TZ][${A_-unset}] $Z $RQD_ID\"; "
+	    "/usr/bin/env | /bin/grep -cE '^(A|B|NONE|FROM_FILE|TZ|A_)='");
+	/* What the message does not have stays as env says; each is there once. */
+	assert_string_equal(printed("{}"), "[env][][unset][file][UTC][unset] env id-7\n4\n");
+	assert_string_equal(printed("not JSON"), "[env][][unset][file][UTC][unset] env id-7\n4\n");
+	assert_string_equal(printed("{\"a\":\"\",\"b\":1.0,\"none\":\"$(x) 'y'\",\"file\":true,"
+	    "\"tz\":\"CET\"}"), "[][1.0][$(x) 'y'][true][CET][] env id-7\n6\n");
+	assert_string_equal(printed("{\"a\":\"x=y\",\"b\":null,\"file\":[]}"),
+	    "[x=y][][unset][file][UTC][x=y] env id-7\n5\n");
+	/* A shell would hide a variable that is there twice. */
+	COMMAND("/usr/bin/env");
+	assert_non_null(strstr(printed("{\"a\":\"x\"}"), "\nA=x\n"));
+	assert_null(strstr(output(1), "A=env"));
+	/* Of a channel, too. */
+	t.channel = "news";
+	SH("echo \"$A $RQD_CHANNEL $RQD_ID\"");
+	assert_string_equal(printed("{\"a\":\"RQD_ID=x\"}"), "RQD_ID=x news id-7\n");
+}
+
+FILE_TEST(largest_members)
+{
+	size_t n = (size_t)CONFIG_MEMBERS_MAX;
+	struct buf b = BUF_INIT;
+
+	t.q->env_message = xcalloc(n + 1, sizeof(char *));
+	buf_printf(&b, "{\"m\":\"%0*d\"}", MESSAGE_MEMBER_MAX, 7);
+	for (size_t i = 0; i < n; i++)
+		t.q->env_message[i] = xasprintf("M%zu=m", i);
+	SH("/usr/bin/env | /bin/grep -c '^M[0-9]*=00.*07$'; echo ${#M0}");
+	assert_string_equal(printed(buf_str(&b)), "32\n4096\n");
+	buf_done(&b);
 }
 
 /* -- env_file -------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ static struct {
 	pid_t			 pid;		/* 0: it has ended */
 	int			 config;	/* what came beside the answer to the load */
 	char			 dir[64];
+	uint32_t		 members;	/* of the next orders */
 } t;
 
 /* -- a spawner with four queues ----------------------------------------------------------- */
@@ -145,6 +146,7 @@ set_up(void **state UNUSED)
 	write_file("password", "secret\n");
 	write_file("other", "other\n");
 	t.nreplies = 0;
+	t.members = 0;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -193,7 +195,7 @@ order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
 {
 	struct spawner_order head = { .op = (uint32_t)op, .slot = slot,
 	    .generation = (uint32_t)generation, .queue = queue, .value = value,
-	    .attempt = 1, .max_attempts = 25, .size = (uint32_t)n };
+	    .attempt = 1, .max_attempts = 25, .members = t.members, .size = (uint32_t)n };
 	char all[sizeof(head) + 4096];
 
 	assert_true(n <= 4096);
@@ -332,6 +334,27 @@ FIXTURE_TEST(no_third_word)
 {
 	static const char w[] = "7\0news\0LD_PRELOAD=/tmp/x.so";
 
+	expect_refused(w, sizeof(w));
+}
+
+/* The row says how many variables a message has; an order cannot name one. */
+FIXTURE_TEST(no_member_that_is_not_in_the_row)
+{
+	static const char w[] = "7\0=x";
+	struct spawner_reply r;
+
+	t.members = 1;
+	order(SPAWNER_START, 1, 0, w, sizeof(w), NULL, 0);
+	expect_exited(1, &r);
+	assert_int_equal(r.error, EINVAL);
+	assert_int_equal(r.step, STEP_SPAWNER);
+}
+
+FIXTURE_TEST(no_member_with_a_name)
+{
+	static const char w[] = "7\0LD_PRELOAD=/tmp/x.so";
+
+	t.members = 1;
 	expect_refused(w, sizeof(w));
 }
 

@@ -654,7 +654,7 @@ FIXTURE_TEST(test_journal_fields)
 	    "id=\"a b\" attempt=2 pid=77 status=1 duration=0.012 line=out error=\"x\\ny\"\n"
 	    "RQD_EVENT=retry\nRQD_QUEUE=orders\nRQD_ID=a b\nRQD_ATTEMPT=2\nRQD_PID=77\n"
 	    "RQD_STATUS=1\nRQD_DURATION=0.012\nRQD_ERROR\n\3\0\0\0\0\0\0\0x\ny\n";
-	struct log_ctx ctx = { "orders", "a b", 2, 77 };
+	struct log_ctx ctx = { "orders", "a b", 2, 77, NULL };
 	char *path, got[1024];
 	const char *text;
 	ssize_t n;

@@ -29,7 +29,7 @@ text(enum log_format format, bool ts, const struct log_ctx *ctx,
 
 FIXTURE_TEST(test_order)
 {
-	struct log_ctx ctx = { "orders", "7", 1, 812 };
+	struct log_ctx ctx = { "orders", "7", 1, 812, "4bf9" };
 	struct log_field fields[] = {
 		LF_INT("status", 0), LF_USEC("duration", 12345),
 		LF_STR("none", NULL), LF_STR("empty", ""),
@@ -39,14 +39,14 @@ FIXTURE_TEST(test_order)
 	char *s = text(LOG_LOGFMT, true, &ctx, fields);
 
 	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=info "
-	    "event=acked queue=orders id=7 attempt=1 pid=812 status=0 "
+	    "event=acked queue=orders id=7 attempt=1 pid=812 trace=4bf9 status=0 "
 	    "duration=0.012345 empty=\"\" mem=\"a\\x00b\" minus=-1.500 "
 	    "big=-9223372036854775808");
 	free(s);
 	s = text(LOG_JSON, false, &ctx, fields);
 	assert_string_equal(s, "{\"level\":\"info\",\"event\":\"acked\","
 	    "\"queue\":\"orders\",\"id\":\"7\",\"attempt\":1,\"pid\":812,"
-	    "\"status\":0,\"duration\":0.012345,\"empty\":\"\","
+	    "\"trace\":\"4bf9\",\"status\":0,\"duration\":0.012345,\"empty\":\"\","
 	    "\"mem\":\"a\\u0000b\",\"minus\":-1.500,"
 	    "\"big\":-9223372036854775808}");
 	free(s);
@@ -115,7 +115,7 @@ FIXTURE_TEST(test_quotes)
 /* No value can forge a field or a second record. */
 FIXTURE_TEST(test_forged)
 {
-	struct log_ctx ctx = { "q\nlevel=error", "7 event=dead", 0, 0 };
+	struct log_ctx ctx = { "q\nlevel=error", "7 event=dead", 0, 0, NULL };
 	struct log_field f[] = {
 		LF_STR("output", "x\nts=2026-11-21T03:36:12.345Z level=error"),
 		LF_STR("o", "\" event=dead \""), LF_END

@@ -94,6 +94,8 @@ static const struct {
 	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"a\":0,\"id\":7,\"x\":0x.}", NULL },
 };
 
+static char	*members_of(const char *, size_t, const char *const *, char **);
+
 TEST(test_ids)
 {
 	char id[MESSAGE_ID_MAX + 1];
@@ -194,6 +196,7 @@ TEST(test_depth)
 TEST(test_random)
 {
 	static const char bytes[] = "{}[]\":,\\ud8id07-.eExnull\n\x7f\xff ";
+	static const char *const names[] = { "A=id", "B=a", NULL };
 	char id[MESSAGE_ID_MAX + 1];
 	int i;
 
@@ -208,6 +211,7 @@ TEST(test_random)
 			p[unit_below(n)] = bytes[unit_below(sizeof(bytes))];
 		if (message_id("id", p, n, id) == 0)
 			assert_true(message_id_ok(id, strlen(id)));
+		assert_non_null(strchr(members_of(p, n, names, NULL), '|'));
 		free(p);
 	}
 }
@@ -247,4 +251,140 @@ TEST(test_memory)
 	message_free(NULL);
 	config_unref(c);
 	config_unref(NULL);
+}
+
+/* -- members --------------------------------------------------------------------- */
+
+#define P32	"4bf92f3577b34da6a3ce929d0e0e4736"
+#define P16	"00f067aa0ba902b7"
+#define Z16	"0000000000000000"
+#define K1000	K100 K100 K100 K100 K100 K100 K100 K100 K100 K100
+#define K4096	K1000 K1000 K1000 K1000 K10 K10 K10 K10 K10 K10 K10 K10 K10 "kkkkkk"
+
+/* What message_read() makes of a payload: the values with "|" between, "-" if not set. */
+static char *
+members_of(const char *payload, size_t len, const char *const *names, char **trace)
+{
+	static struct buf b;
+	struct queue_config cfg = { .env_message = (char **)(uintptr_t)names };
+	struct message m = { .payload = payload != NULL ? xmemdup(payload, len) : NULL,
+		.len = len };
+	const char *p;
+
+	message_read(&m, &cfg);
+	message_read(&m, &cfg);		/* the second time counts */
+	buf_clear(&b);
+	for (p = m.members.data; p < m.members.data + m.members.len; p += strlen(p) + 1) {
+		assert_true(*p == '\0' || *p == '=');
+		buf_printf(&b, "%s%s", p > m.members.data ? "|" : "", *p == '=' ? p + 1 : "-");
+	}
+	buf_done(&m.members);
+	free(m.payload);
+	if (trace != NULL)
+		*trace = m.trace;
+	else
+		free(m.trace);
+	return buf_str(&b);
+}
+
+TEST(test_members)
+{
+	static const char *const names[] = { "A=a", "B=b", "C=id", NULL };
+	static const struct {
+		const char	*payload;
+		const char	*want;
+	} rows[] = {
+		{ "{\"a\":\"x\",\"b\":\"\",\"id\":\"y\"}", "x||y" },
+		{ " { \"b\" : \"2\" , \"a\" : \"1\" } ", "1|2|-" },
+		{ "{\"a\":\"it's \\\"q\\\" $x `y`\",\"b\":\"l\\nm\",\"id\":\"a=b\"}",
+		    "it's \"q\" $x `y`|l\nm|a=b" },
+		{ "{\"a\":\"\\u00e9\\u20ac\\ud83d\\ude00\",\"\\u0062\":\"\\b\\f\\r\\t\\/\"}",
+		    "é€😀|\b\f\r\t/|-" },
+		/* Numbers keep their text. */
+		{ "{\"a\":1e400,\"b\":12345678901234567890,\"id\":-0}",
+		    "1e400|12345678901234567890|-0" },
+		{ "{\"a\":1.50,\"b\":-0.0E+01,\"id\":7}", "1.50|-0.0E+01|7" },
+		{ "{\"a\":nan,\"b\":0x1F,\"id\":-Infinity}", "-|-|-" },
+		{ "{\"a\":true,\"b\":false,\"id\":null}", "true|false|-" },
+		{ "{\"a\":{\"b\":1},\"b\":[1],\"id\":{}}", "-|-|-" },
+		{ "{\"x\":{\"a\":1},\"y\":[{\"b\":2}]}", "-|-|-" },
+		/* Of several the last counts, whatever it is. */
+		{ "{\"a\":1,\"a\":\"2\",\"b\":1,\"b\":null,\"id\":1,\"id\":2}", "2|-|2" },
+		{ "{\"a\":\"x\\u0000y\",\"b\":\"\\u0000\",\"id\":1}", "-|-|1" },
+		{ "{\"a\\u0000\":1,\"A\":2,\"a \":3,\"\":4}", "-|-|-" },
+		{ "{\"a\":\"\xff\x01\",\"b\":\"\\ud83d\"}", "-|-|-" },
+		{ "{\"a\":\"\xff\x01\",\"b\":\"\x7f\"}", "\xff\x01|\x7f|-" },
+		{ "{\"a\":\"" K4096 "\",\"b\":\"" K4096 "k\"}", K4096 "|-|-" },
+		{ "{\"a\":1,\"" K4096 "b\":2,\"b\":3}", "1|3|-" },
+		/* Not an object as a whole. */
+		{ "{\"a\":1,\"id\":7", "-|-|-" }, { "{\"a\":1}x", "-|-|-" }, { "", "-|-|-" },
+		{ "[{\"a\":1}]", "-|-|-" }, { "a", "-|-|-" }, { "{\"id\":7,\"a\":01x}", "-|-|-" },
+		{ "{\"id\":7}", "-|-|7" }, { "{\"id\":7,}", "-|-|-" },
+	};
+	static const char nul[] = "{\"a\":1}\0";
+	char *large = padded(65536);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_string_equal(members_of(rows[i].payload, strlen(rows[i].payload), names,
+		    NULL), rows[i].want);
+	assert_string_equal(members_of(nul, sizeof(nul) - 1, names, NULL), "-|-|-");
+	assert_string_equal(members_of(NULL, 7, names, NULL), "-|-|-");
+	assert_string_equal(members_of(large, 65536, names, NULL), "-|-|5");
+	free(large);
+	large = padded(65537);
+	assert_string_equal(members_of(large, 65537, names, NULL), "-|-|-");
+	free(large);
+}
+
+TEST(test_member_names)
+{
+	static const char *const odd[] = { "A==", "B=a b", "C=a", "D=a", "E=\xc3\xa9", NULL };
+	static const char p[] = "{\"=\":1,\"a b\":2,\"a\":3,\"\\u00e9\":4}";
+	const char *most[CONFIG_MEMBERS_MAX + 1] = { NULL };
+	struct queue_config none = { .mode = MODE_PERSISTENT,
+		.env_message = (char **)(uintptr_t)odd };
+
+	assert_string_equal(members_of(p, sizeof(p) - 1, odd, NULL), "1|2|3|3|4");
+	for (size_t i = 0; i < CONFIG_MEMBERS_MAX; i++)
+		most[i] = "A=a";
+	assert_int_equal(strlen(members_of(p, sizeof(p) - 1, most, NULL)),
+	    2 * CONFIG_MEMBERS_MAX - 1);
+	assert_int_equal(config_members(&none), 0);
+	none.mode = MODE_EXEC;
+	assert_int_equal(config_members(&none), 5);
+	none.batch = 2;
+	assert_int_equal(config_members(&none), 0);
+}
+
+TEST(test_trace)
+{
+	static const char *const names[] = { "A=a", "T=traceparent", NULL };
+	static const struct {
+		const char	*parent;
+		bool		 valid;
+	} rows[] = {
+		{ "00-" P32 "-" P16 "-01", true }, { "00-" P32 "-" P16 "-ff", true },
+		{ "01-" P32 "-" P16 "-01", true }, { "01-" P32 "-" P16 "-01-more", true },
+		{ "00-" P32 "-" P16 "-01-more", false }, { "01-" P32 "-" P16 "-01x", false },
+		{ "ff-" P32 "-" P16 "-01", false }, { "00-" Z16 Z16 "-" P16 "-01", false },
+		{ "00-" P32 "-" Z16 "-01", false }, { "00-" Z16 P16 "-" P16 "-01", true },
+		{ "00-4BF92F3577B34DA6A3CE929D0E0E4736-" P16 "-01", false },
+		{ "00-" P32 "-" P16 "-0", false }, { "00-" P32 "-" P16 "-", false },
+		{ "00-" P32 "-" P16, false }, { "", false }, { "00", false },
+		{ "00_" P32 "-" P16 "-01", false }, { "0g-" P32 "-" P16 "-01", false },
+		{ "00-" P32 "-" P16 "-0\x01", false }, { " 00-" P32 "-" P16 "-01", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char *p = xasprintf("{\"traceparent\":\"%s\"}", rows[i].parent), *trace, *want;
+
+		want = xasprintf("-|%s", rows[i].parent);
+		assert_string_equal(members_of(p, strlen(p), names, &trace), want);
+		assert_int_equal(trace != NULL, rows[i].valid);
+		if (trace != NULL)
+			assert_memory_equal(trace, rows[i].parent + 3, 33 - 1);
+		free(trace);
+		free(want);
+		free(p);
+	}
 }
