@@ -1025,8 +1025,16 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 	consumer_finish_batch(c, f);
 }
 
+/* A handler has saved a text for the message's next delivery. */
+static void
+consumer_saved(struct message *msg, const char *text, size_t len, void *arg UNUSED)
+{
+	queue_save(msg->source->queue, msg, text, len);
+}
+
 static const struct handler_events consumer_handler_events = {
 	.done = consumer_done,
+	.saved = consumer_saved,
 	.over = consumer_over,
 };
 

@@ -177,7 +177,7 @@ static void
 put_theirs(struct environment *e, const char *entry)
 {
 	static const char *const ours[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
-	    "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=", NULL };
+	    "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=", "RQD_SAVED=", NULL };
 
 	if (!begins(entry, ours))
 		put(e, xstrdup(entry));

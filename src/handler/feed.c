@@ -1,6 +1,7 @@
 /*
  * The frames of messages in the input of a process that gets several: the header line
  * "N ATTEMPT LENGTH ID", the payload, and a newline; or, raw, only the payload and a newline.
+ * Before the header of a message with a saved text comes the line "N saved TEXT".
  *
  * Headers and small payloads are copied into one buffer; larger payloads are written from
  * where they are.  The buffer keeps nothing between calls.  If a message was written in
@@ -13,7 +14,7 @@
 
 #include "handler/process.h"
 
-#define HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
+#define HEADER_MAX	((size_t)96 + MESSAGE_ID_MAX + MESSAGE_SAVED_MAX)
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
 #define BATCH_MAX	((size_t)64 * 1024)	/* bytes that a pipe holds */
 #define VECTORS		64
@@ -40,6 +41,14 @@ put_number(char *p, uint64_t n)
 	} while (n > 0);
 	memcpy(p, digits + i, sizeof(digits) - i);
 	return p + sizeof(digits) - i;
+}
+
+static size_t
+put_saved(char *to, uint64_t number, const char *saved)
+{
+	char *p = stpcpy(put_number(to, number), " saved ");
+
+	return (size_t)(stpcpy(stpcpy(p, saved), "\n") - to);
 }
 
 /* Without snprintf(3), which would cost more than all the rest. */
@@ -79,6 +88,8 @@ add_frame(struct vector *b, struct feed *f, bool raw)
 	size_t before = b->bytes, len = f->msg->payload != NULL ? f->msg->len : 0;
 	char *p = text + b->used, *to = p;
 
+	if (f->msg->saved != NULL && !f->in_batch)
+		to += put_saved(to, f->number, f->msg->saved);
 	if (!raw)
 		to += put_header(to, f->number, f->msg, len);
 	if (len <= COPY_MAX) {

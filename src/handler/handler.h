@@ -44,6 +44,11 @@ struct handler_events {
 	void	(*output)(const struct log_ctx *, int fd, const char *, size_t, bool cut,
 		    void *arg);
 	/*
+	 * The handler saves this text for the next delivery of the message, which has no result
+	 * yet.  It must not close or free the handler.
+	 */
+	void	(*saved)(struct message *, const char *, size_t, void *arg);
+	/*
 	 * Once per delivery, when the output exceeds output_limit.  NULL: the handler
 	 * logs it, as event=output_cut.
 	 */

@@ -89,8 +89,8 @@ void	output_drain(struct output *);
 /*
  * The child has exited, and the pipes were drained: ends the lines of messages and of
  * statements.  On descriptors 1 (messages) and 3, a last line without newline is a line,
- * unless a process may still be writing it, or left: the child has left processes, and a
- * kill may have cut that line.
+ * unless a process may still be writing it, or left: the child was killed, or has left
+ * processes, and a kill may have cut that line.
  */
 void	output_end(struct output *, bool left);
 

@@ -28,9 +28,9 @@
  * Persistent.  Statements come by stdout, and each names its message.  A message that is
  * answered before it was written whole stays until it is.  When rqd or the process breaks off
  * its messages, they are settled at the exit, so that none runs twice at the same time.  After
- * SIGTERM only the answer "ok" counts: it says that work was done, while a trap may answer
- * "retry" or "dead" to give up.  "ok" counts neither for the message whose limit was exceeded,
- * nor after an answer that breaks the protocol.
+ * SIGTERM only saves and the answer "ok" count: it says that work was done, while a trap may
+ * answer "retry" or "dead" to give up.  "ok" counts neither for the message whose limit was
+ * exceeded, nor after an answer that breaks the protocol.
  */
 #include "handler/process.h"
 
@@ -473,7 +473,9 @@ take_statement(struct process *p, struct feed *f, const struct statement *s, boo
 {
 	bool of_many = f != p->run;
 
-	if (s->word == STATEMENT_PROGRESS)
+	if (s->word == STATEMENT_SAVE)
+		f->base.handler->events->saved(f->msg, s->text, s->len, f->base.handler->arg);
+	else if (s->word == STATEMENT_PROGRESS)
 		set_progress(p->run != NULL ? &p->run->base : &f->base, s->text, s->len);
 	else if (s->word == STATEMENT_PUSH)
 		pushes_add_said(&f->result.pushes, f->msg, s, cut, of_many ? &p->pushed : NULL);
@@ -491,10 +493,11 @@ persistent_line(struct process *p, const struct statement *s, const char *fault,
 {
 	struct feed *f = fault == NULL ? find(p, s->number) : NULL;
 
-	/* After SIGTERM only "ok" and the pushes before it count: see the head of this file. */
-	if (fault == NULL && p->state == PROCESS_STOPPING && (f == NULL || f == p->culprit ||
+	/* After SIGTERM saves, "ok" and the pushes before it count: see the head of this file. */
+	if (fault == NULL && p->state == PROCESS_STOPPING && (f == NULL ||
+	    (s->word != STATEMENT_SAVE && (f == p->culprit ||
 	    (s->word != STATEMENT_OK && s->word != STATEMENT_PUSH) ||
-	    f->result.stop == STOP_LOST || f->result.stop == STOP_CANCEL))
+	    f->result.stop == STOP_LOST || f->result.stop == STOP_CANCEL))))
 		return;
 	if (f == NULL)
 		breach(p, fault != NULL ? "not an answer" : "not outstanding", line, n);
@@ -542,11 +545,18 @@ line_came(const char *line, size_t n, bool cut, void *arg)
 		return;
 	parsed = statement_parse(line, n, persists(p) ? STATEMENT_NUMBERED :
 	    p->batch != NULL ? STATEMENT_EITHER : STATEMENT_BARE, &s);
-	if (parsed == -1 && p->output.unfinished)
+	if (p->output.unfinished && (parsed == -1 || s.word == STATEMENT_SAVE))
 		return;
 	if (parsed == 0 && s.word == STATEMENT_PUSH)
 		fault = p->batch != NULL && s.number == 0 ?
 		    "a push without the number of a message" : NULL;
+	else if (parsed == 0 && s.word == STATEMENT_SAVE && p->batch != NULL)
+		fault = "a batch cannot save";
+	else if (parsed == 0 && s.word == STATEMENT_SAVE &&
+	    !kind_has(p->handler->cfg->kind, TRAIT_LEASES))
+		fault = "this kind of queue cannot save";
+	else if (parsed == 0 && s.word == STATEMENT_SAVE && s.len > MESSAGE_SAVED_MAX)
+		fault = "a text of more than 4 KiB";
 	else if (cut || n > STATEMENT_LINE_MAX)
 		fault = "a line of more than 8 KiB";
 	else if (parsed == -1)
@@ -738,7 +748,7 @@ exited(struct subprocess *s, const struct spawner_exit *x)
 	bool stopped = p->state == PROCESS_STOPPING;
 
 	output_drain(&p->output);
-	output_end(&p->output, x->leftovers);
+	output_end(&p->output, x->leftovers || x->signaled);
 	close_input(p);
 	timer_stop(&p->age);
 	timer_stop(&p->timer);

@@ -208,9 +208,10 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
     const int fd[SPAWN_FDS], const struct subprocess_events *events)
 {
 	struct spawner_order head = { .op = SPAWNER_START, .generation = config->generation,
-	    .batch = batch, .attempt = msg != NULL ? msg->attempts + 1 : 0,
+	    .batch = batch, .saved = msg != NULL && msg->saved != NULL,
+	    .attempt = msg != NULL ? msg->attempts + 1 : 0,
 	    .max_attempts = (uint32_t)(msg != NULL ? msg->cfg : q)->max_attempts };
-	const char *free_slot = memchr(s->taken, 0, sizeof(s->taken));
+	const char *free_slot = memchr(s->taken, 0, sizeof(s->taken)), *text;
 	struct buf b = BUF_INIT;
 	int fds[SPAWN_FDS], r = -1;
 	size_t nfds = 0;
@@ -240,8 +241,8 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 	buf_add(&b, &head, sizeof(head));
 	if (msg != NULL)
 		buf_add(&b, msg->id, strlen(msg->id) + 1);
-	if (msg != NULL && msg->channel != NULL)
-		buf_add(&b, msg->channel, strlen(msg->channel) + 1);
+	if (msg != NULL && (text = head.saved ? msg->saved : msg->channel) != NULL)
+		buf_add(&b, text, strlen(text) + 1);
 	if (msg != NULL && msg->members.len > 0) {
 		buf_add(&b, msg->members.data, msg->members.len);
 		((struct spawner_order *)(void *)b.data)->members = config_members(q);

@@ -19,7 +19,7 @@ next_string(const char *p)
 	return p + strlen(p) + 1;
 }
 
-/* How many strings a start has: an id, perhaps a channel, and members; 0: no message. */
+/* How many strings a start has: an id, perhaps a channel or a saved text, and members; 0: no message. */
 static uint32_t
 count_strings(const struct spawner_order *o)
 {
@@ -82,7 +82,8 @@ spawner_words(const struct spawner_order *o, const char *members, struct buf *b)
 	const char *p = o->bytes;
 
 	if (strings == o->members + 2)
-		buf_printf(b, "RQD_CHANNEL=%s%c", next_string(p), '\0');
+		buf_printf(b, "%s=%s%c", o->saved ? "RQD_SAVED" : "RQD_CHANNEL", next_string(p),
+		    '\0');
 	if (strings > 0)
 		buf_printf(b, "RQD_ID=%s%cRQD_ATTEMPT=%u%c", p, '\0', o->attempt, '\0');
 	if (o->batch > 0)

@@ -29,9 +29,10 @@ enum spawner_op {
 };
 
 /*
- * Bytes follow a start for a message: its id, its channel, if it has one, and for each variable
- * of env_message in the row "=VALUE" or "", each with a NUL.  Nobody can name a variable, or have
- * text in place of a number of rqd's, with which a shell that calculates may execute it.
+ * Bytes follow a start for a message: its id, its channel or its saved text, if it has one, and
+ * for each variable of env_message in the row "=VALUE" or "", each with a NUL.  Nobody can name a
+ * variable, or have text in place of a number of rqd's, with which a shell that calculates may
+ * execute it.
  */
 struct spawner_order {
 	uint32_t	op;
@@ -44,6 +45,7 @@ struct spawner_order {
 	uint32_t	max_attempts;
 	uint32_t	deadline;	/* seconds since 1970; 0: none */
 	uint32_t	members;	/* variables whose values follow */
+	uint32_t	saved;		/* 0: the text after the id is the channel */
 	uint32_t	size;		/* bytes that follow */
 	char		bytes[];
 };

@@ -26,6 +26,7 @@ message_free(struct message *m)
 	buf_done(&m->members);
 	free(m->trace);
 	free(m->cancelled_by);
+	free(m->saved);
 	config_unref(m->config);
 	free(m);
 }

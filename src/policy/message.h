@@ -49,6 +49,8 @@ struct message {
 	char			*id;
 	char			*channel;	/* RQD_CHANNEL; owned; NULL: the kind has none */
 	char			*token;		/* of this delivery; owned; "": none */
+	/* RQD_SAVED, which an earlier delivery has saved; no newline; owned; NULL: none. */
+	char			*saved;
 	char			*payload;	/* len bytes; owned; NULL: too large, or taken */
 	size_t			 len;		/* of the message, even if payload is NULL */
 	/* For each variable of env_message "=VALUE" or "", and a NUL; see message_read(). */
@@ -102,6 +104,7 @@ bool		 message_is_line(const struct message *);
 
 #define MESSAGE_ID_MAX	200
 #define MESSAGE_MEMBER_MAX	4096	/* bytes of a value that env_message takes */
+#define MESSAGE_SAVED_MAX	((size_t)4 * 1024)	/* bytes of a text that handlers save */
 
 /*
  * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX + 1

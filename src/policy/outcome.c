@@ -19,7 +19,8 @@
 static const enum said said_by[] = {
 	[STATEMENT_OK] = SAID_OK, [STATEMENT_RETRY] = SAID_RETRY, [STATEMENT_DEFER] = SAID_DEFER,
 	[STATEMENT_DEAD] = SAID_DEAD, [STATEMENT_PROGRESS] = SAID_NOTHING,
-	[STATEMENT_PUSH] = SAID_NOTHING,
+	[STATEMENT_PUSH] = SAID_NOTHING, [STATEMENT_SAVE] = SAID_NOTHING,
+	[STATEMENT_HOLD] = SAID_HOLD,
 };
 
 const char *
@@ -27,7 +28,7 @@ said_name(enum said said)
 {
 	static const char *const names[] = {
 		[SAID_OK] = "ok", [SAID_RETRY] = "retry", [SAID_DEFER] = "defer",
-		[SAID_DEAD] = "dead", [SAID_PUSHES] = NULL,
+		[SAID_DEAD] = "dead", [SAID_HOLD] = "hold", [SAID_PUSHES] = NULL,
 	};
 
 	return names[said];
@@ -245,6 +246,8 @@ verdict_end(const struct judged *j, const struct result *r)
 static struct verdict
 verdict_said(const struct judged *j, const struct result *r)
 {
+	bool hold;
+
 	switch (r->said) {
 	case SAID_NOTHING:
 		break;
@@ -253,10 +256,13 @@ verdict_said(const struct judged *j, const struct result *r)
 	case SAID_RETRY:
 		return verdict_failed(j, REASON_ANSWER, r->delay);
 	case SAID_DEFER:
+	case SAID_HOLD:
+		hold = r->said == SAID_HOLD;
 		if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
 			return verdict_failed(j, REASON_PROTOCOL, -1);
 		return (struct verdict){
-			.op = VERDICT_DEFER, .reason = REASON_ANSWER, .delay = r->delay
+			.op = hold ? VERDICT_HOLD : VERDICT_DEFER, .reason = REASON_ANSWER,
+			.delay = hold && r->delay > OUTCOME_HOLD_MAX ? OUTCOME_HOLD_MAX : r->delay
 		};
 	case SAID_DEAD:
 		return (struct verdict){
@@ -274,6 +280,7 @@ bool
 verdict_is_of_message(const struct verdict *v)
 {
 	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
+	    v->op == VERDICT_HOLD ||
 	    (v->op == VERDICT_RETRY && v->reason == REASON_CANCELLED) ||
 	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
 }

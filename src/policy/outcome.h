@@ -35,6 +35,7 @@ enum said {
 	SAID_OK,
 	SAID_RETRY,		/* delay */
 	SAID_DEFER,		/* delay, at least STATEMENT_DEFER_MIN */
+	SAID_HOLD,		/* the same, and the queue is paused for it */
 	SAID_DEAD,
 	SAID_WRONG,		/* it broke the protocol; answer says how */
 	SAID_PUSHES		/* it may not push that; answer says why */
@@ -54,7 +55,7 @@ struct result {
 	 * signalled.
 	 */
 	enum said	 said;
-	usec_t		 delay;		/* SAID_RETRY: -1 for the backoff; SAID_DEFER */
+	usec_t		 delay;		/* SAID_RETRY: -1 for the backoff; SAID_DEFER, _HOLD */
 	char		*answer;	/* the text that came with `said`; owned; or NULL */
 	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
@@ -118,6 +119,8 @@ enum verdict_op {
 	VERDICT_ACK,
 	VERDICT_RETRY,		/* due after delay; an attempt if `failed` */
 	VERDICT_DEFER,		/* due after the handler's delay; nothing counted */
+	VERDICT_HOLD,		/* the same, and the queue is paused for delay, at most this: */
+#define OUTCOME_HOLD_MAX	HOUR
 	VERDICT_DEAD,		/* counts an attempt if `failed` */
 	VERDICT_DROP,		/* cancelled: removed as by an ack */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
@@ -127,7 +130,7 @@ enum verdict_op {
 struct verdict {
 	enum verdict_op	 op;
 	enum reason	 reason;
-	usec_t		 delay;		/* VERDICT_RETRY, VERDICT_DEFER */
+	usec_t		 delay;		/* VERDICT_RETRY, VERDICT_DEFER, VERDICT_HOLD */
 	bool		 failed;	/* counts as an attempt: attempts + 1 */
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };

@@ -4,7 +4,7 @@
  * word that begins with a digit must be one.  Spaces or tabs separate words.
  *
  * The message of a push begins after the one blank that ends the queue's name.  It is
- * taken byte for byte, and must not be empty.
+ * taken byte for byte, and must not be empty.  So is the text of save, which may be empty.
  */
 #include "policy/statement.h"
 
@@ -110,6 +110,7 @@ find_word(const char *p, size_t n, enum statement_word *ret)
 		[STATEMENT_OK] = "ok", [STATEMENT_RETRY] = "retry",
 		[STATEMENT_DEFER] = "defer", [STATEMENT_DEAD] = "dead",
 		[STATEMENT_PROGRESS] = "progress", [STATEMENT_PUSH] = "push",
+		[STATEMENT_SAVE] = "save", [STATEMENT_HOLD] = "hold",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -140,14 +141,19 @@ take_rest(struct statement_words *w, struct statement *s)
 	switch (s->word) {
 	case STATEMENT_RETRY:
 	case STATEMENT_DEFER:
+	case STATEMENT_HOLD:
 		if (take_delay(w, &s->delay) == -1)
 			return -1;
-		if (s->word == STATEMENT_DEFER && s->delay < STATEMENT_DEFER_MIN)
+		if (s->word != STATEMENT_RETRY && s->delay < STATEMENT_DEFER_MIN)
 			return -1;
 		break;
 	case STATEMENT_OK:
 		skip_blanks(w);
 		return w->p == w->end ? 0 : -1;
+	case STATEMENT_SAVE:
+		s->text = w->p < w->end ? w->p + 1 : w->p;
+		s->len = (size_t)(w->end - s->text);
+		return 0;
 	case STATEMENT_DEAD:
 	case STATEMENT_PROGRESS:
 	case STATEMENT_PUSH:

@@ -7,6 +7,8 @@
  *	[N] dead [REASON]
  *	[N] progress [TEXT]
  *	[N] push QUEUE MESSAGE
+ *	[N] save [TEXT]
+ *	[N] hold DURATION [REASON]
  *
  * Exec handlers write such lines to descriptor 3, without N; handlers of batches may put
  * the number of the message before them.  Persistent handlers answer with them, with N.
@@ -33,7 +35,9 @@ enum statement_word {
 	STATEMENT_DEFER,
 	STATEMENT_DEAD,
 	STATEMENT_PROGRESS,
-	STATEMENT_PUSH
+	STATEMENT_PUSH,
+	STATEMENT_SAVE,
+	STATEMENT_HOLD
 };
 
 enum statement_number {
@@ -45,8 +49,8 @@ enum statement_number {
 struct statement {
 	uint64_t	 number;	/* 0: none */
 	enum statement_word word;
-	usec_t		 delay;		/* retry, defer; -1: none */
-	/* In the line: the reason, the text, or push's message as it is; NULL: none. */
+	usec_t		 delay;		/* retry, defer, hold; -1: none */
+	/* In the line: the reason, the text, or push's or save's as it is; NULL: none. */
 	const char	*text;
 	size_t		 len;
 	const char	*queue;		/* push: in the line; else NULL */

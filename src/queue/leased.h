@@ -104,6 +104,11 @@ struct delivery {
 	bool			 taken;		/* a renewal said that a foreign consumer took it */
 	bool			 keeps_slot;	/* it was REFUSED, and is not GONE */
 
+	/* The last text that the handler has saved, until Redis has it; owned; NULL: none. */
+	char			*saved;
+	bool			 unsent;	/* RUNNING: no call on its way has it */
+	usec_t			 save_at;	/* mono: not before */
+
 	/* From DONE on: */
 	struct verdict		 verdict;
 	struct result		 result;	/* owned */
@@ -211,6 +216,7 @@ struct leased {
 	usec_t			  result_at;	/* mono: the last result came */
 	usec_t			  pace;		/* between two results, smoothed */
 	struct timer		  batch_timer;	/* set: results wait for others */
+	struct timer		  save;		/* set: texts are to be saved then */
 	struct timer		  hold;		/* set: send no refused result before it fires */
 	struct timer		  again;	/* set: the first refused result is due then */
 	bool			  retrying;	/* a call with refused results is on its way */
@@ -236,6 +242,7 @@ void		 leased_fetch(struct queue *, unsigned, enum turn);
 void		 leased_defer_fetch(struct queue *);
 void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
+void		 leased_save(struct queue *, struct message *, const char *, size_t);
 void		 leased_due(struct queue *, const char *tag);
 void		 leased_tick_round(struct queue *);
 void		 leased_renew_hint(struct queue *);
@@ -246,9 +253,9 @@ void		 leased_free(struct queue *);
 #define LEASED_OPS \
 	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
-	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .tick = leased_tick_round, \
-	.is_empty = leased_is_empty, .close = leased_close, .free = leased_free, \
-	.renew = leased_renew_hint, .due = leased_due
+	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .save = leased_save, \
+	.tick = leased_tick_round, .is_empty = leased_is_empty, .close = leased_close, \
+	.free = leased_free, .renew = leased_renew_hint, .due = leased_due
 
 /* -- the rest is for leased*.c -------------------------------- */
 

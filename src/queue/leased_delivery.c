@@ -69,6 +69,7 @@ delivery_move(struct leased *a, struct delivery *d, enum delivery_state state)
 	a->bytes -= d->bytes;
 	message_free(d->msg);
 	d->msg = NULL;
+	free(d->saved);
 	result_done(&d->result);
 	if (d->calls == 0)
 		free(d);
@@ -79,6 +80,8 @@ delivery_done(struct leased *a, struct delivery *d, const struct verdict *verdic
     struct result *result)
 {
 	d->verdict = *verdict;
+	/* An ACL may deny QPAUSED, which must delay no other result. */
+	d->alone = verdict->op == VERDICT_HOLD;
 	result_move(&d->result, result);
 	delivery_count_bytes(a, d, pushes_memory(d->result.pushes));
 	delivery_move(a, d, DELIVERY_DONE);

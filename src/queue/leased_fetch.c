@@ -128,9 +128,11 @@ leased_token(const struct redisReply *reply, enum cancel *cancel, const char **m
 static void
 leased_take(struct leased *a, const struct call *call, const struct redisReply *reply, size_t i)
 {
-	size_t taglen, idlen = (size_t)reply_int_at(reply, i + MESSAGE_IDLEN);
+	size_t taglen, savedlen, idlen = (size_t)reply_int_at(reply, i + MESSAGE_IDLEN);
 	const char *tag = reply_str(reply_at(reply, i + MESSAGE_TAG), &taglen);
-	const struct redisReply *body = reply_at(reply, i + MESSAGE_PAYLOAD);
+	const struct redisReply *whole = reply_at(reply, i + MESSAGE_PAYLOAD);
+	const struct redisReply *body = reply_len(whole) == 2 ? reply_at(whole, 0) : whole;
+	const char *saved = reply_str(reply_at(whole, 1), &savedlen);
 	enum cancel cancel;
 	const char *mark, *token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel, &mark);
 	struct message *m;
@@ -154,6 +156,8 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 	m->attempts = (unsigned)reply_int_at(reply, i + MESSAGE_ATTEMPTS);
 	m->crashes = (unsigned)reply_int_at(reply, i + MESSAGE_CRASHES);
 	m->delivered = clock_mono();
+	if (saved != NULL && savedlen <= MESSAGE_SAVED_MAX && strcspn(saved, "\n") == savedlen)
+		m->saved = xstrdup(saved);
 	if (reply_str(body, NULL) != NULL) {
 		m->payload = reply_take(body, &m->len);
 	} else {

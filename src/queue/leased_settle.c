@@ -30,10 +30,14 @@
 #include <string.h>
 
 #include "base/backoff.h"
+#include "base/utf8.h"
+#include "queue/pausetext.h"
 
 #define BATCH_TIME	MSEC
 #define BATCH_ENOUGH	16		/* a larger batch saves little */
 #define PACE_MAX	(10 * MSEC)
+#define SAVE_EVERY	(100 * MSEC)	/* of one delivery */
+#define HOLD_WHY_MAX	200
 #define CALL_MAX	64		/* results */
 #define CALL_BYTES	(1024 * 1024)	/* of their tags, answers, error texts and pushes */
 #define CALL_PUSHES	1000		/* more only if one result has more */
@@ -125,6 +129,20 @@ leased_cancel_hand_over(struct leased *a, struct delivery *d)
 	const struct verdict v = outcome_decide(d->msg, &stopped, false, 0);
 
 	leased_end_hand_over(a, d, &v);
+}
+
+static const char *const leased_op_names[] = {
+	[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
+	[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
+	[VERDICT_DROP] = "ack", [VERDICT_HOLD] = "hold",
+};
+
+/* The result of the delivery comes with a text that its handler has saved. */
+static bool
+delivery_saves(const struct delivery *d)
+{
+	return d->saved != NULL && strcmp(leased_op_names[d->verdict.op], "ack") != 0 &&
+	    d->verdict.op != VERDICT_STALE;
 }
 
 /* -- answers ------------------------------------------------------------------ */
@@ -247,7 +265,7 @@ leased_answered_one(struct leased *a, struct delivery *d, const char *text)
 	return true;
 }
 
-/* Returned by settle.lua; one answer for each result follows. */
+/* Returned by settle.lua; one answer for each operation follows, as for each result. */
 enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIELDS };
 
 static void
@@ -256,9 +274,12 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 {
 	bool complained = a->complained[LEASED_SETTLE], good = false;
 	const char *text;
+	size_t n = call->n, at = SETTLE_FIELDS;
 	usec_t due_in;
 	double now;
 
+	for (size_t i = 0; i < call->n; i++)
+		n += delivery_saves(call->v[i]);
 	if (call->retry)
 		a->retrying = false;
 	if (answer != CONN_REPLY) {
@@ -268,7 +289,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		}
 		return;
 	}
-	if (reply_len(reply) != call->n + SETTLE_FIELDS) {
+	if (reply_len(reply) != n + SETTLE_FIELDS) {
 		leased_refuse_all(a, call, leased_failed(a, LEASED_SETTLE, reply));
 		return;
 	}
@@ -277,7 +298,8 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	if (leased_saw_retry(a, due_in, true))
 		leased_saw_work(a);
 	for (size_t i = 0; i < call->n; i++) {
-		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
+		at += delivery_saves(call->v[i]);
+		text = reply_str_at(reply, at++);
 		leased_report_pushed(a, call->v[i]);
 		if (leased_answered_one(a, call->v[i], text != NULL ? text : "error"))
 			good |= text != NULL && strcmp(text, "ok") == 0;
@@ -288,11 +310,27 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 
 /* -- calls: their words --------------------------------------------------------- */
 
-static const char *const leased_op_names[] = {
-	[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
-	[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
-	[VERDICT_DROP] = "ack",
-};
+static void
+leased_add_op(struct words *w, const char *op, const struct delivery *d)
+{
+	words_add(w, op);
+	words_mem(w, d->msg->tag, d->taglen);
+	words_add(w, d->msg->token);
+}
+
+/* For QPAUSED. */
+static void
+leased_add_hold(struct leased *a, struct words *w, const struct delivery *d)
+{
+	char *who = xasprintf(PAUSETEXT_HANDLER "%s", a->env->host), *text;
+	char why[HOLD_WHY_MAX + 1] = "";
+
+	if (d->result.answer != NULL)
+		utf8_copy_visible(why, HOLD_WHY_MAX, d->result.answer, strlen(d->result.answer));
+	text = pausetext_make(who, clock_wall(), why);
+	words_own(w, text, strlen(text));
+	free(who);
+}
 
 /* Adds the words of a dead letter, besides the message. */
 static void
@@ -395,7 +433,9 @@ leased_send_settle(struct leased *a, struct call *call)
 
 	if (push != NULL)
 		leased_add_targets(call, &targets);
-	else if (a->cfg->dead_key != NULL)
+	if (call->v[0]->verdict.op == VERDICT_HOLD)
+		keys_add(&a->keys, w, KEY_PAUSED);
+	if (push == NULL && a->cfg->dead_key != NULL)
 		words_key(w, a->cfg->dead_key, strlen(a->cfg->dead_key));
 	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	words_add(w, a->env->host);
@@ -404,14 +444,18 @@ leased_send_settle(struct leased *a, struct call *call)
 	for (size_t i = 0; i < call->n; i++) {
 		d = call->v[i];
 		v = &d->verdict;
-		words_add(w, push != NULL ? push : leased_op_names[
-		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op]);
-		words_mem(w, d->msg->tag, d->taglen);
-		words_add(w, d->msg->token);
+		if (delivery_saves(d)) {
+			leased_add_op(w, "save", d);
+			words_add(w, d->saved);
+		}
+		leased_add_op(w, push != NULL ? push : leased_op_names[
+		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op], d);
 		if (push != NULL)
 			leased_add_pushes(d->result.pushes, &targets, w);
-		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
+		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD)
 			words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
+		if (v->op == VERDICT_HOLD)
+			leased_add_hold(a, w, d);
 		if (v->op != VERDICT_DEAD)
 			continue;
 		words_add(w, v->failed ? "1" : "0");
@@ -475,6 +519,7 @@ leased_take_results(struct leased *a, enum delivery_state from, bool hand_over)
 		delivery_move(a, d, DELIVERY_SENT);
 		bytes += d->taglen + d->result.error_len +
 		    (d->result.answer != NULL ? strlen(d->result.answer) : 0) +
+		    (d->saved != NULL ? strlen(d->saved) : 0) +
 		    pushes_bytes(d->result.pushes);
 		pushes += hand_over ? pushes_count(d->result.pushes) : 0;
 	}
@@ -520,6 +565,84 @@ leased_flush(struct leased *a)
 	timer_set(&a->again, first > now ? first - now : MSEC);
 }
 
+/* -- texts that handlers save ------------------------------------------------------ */
+
+/* The answer to texts.  One that a later text has replaced, or a result, no longer matters. */
+static void
+leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	bool fits = answer == CONN_REPLY && reply_len(reply) == call->n + SETTLE_FIELDS;
+	const char *text;
+	struct delivery *d;
+
+	if (answer == CONN_REPLY && !fits)
+		(void)leased_failed(a, LEASED_SETTLE, reply);
+	for (size_t i = 0; i < call->n; i++) {
+		d = call->v[i];
+		text = fits ? reply_str_at(reply, SETTLE_FIELDS + i) : NULL;
+		if (d->state != DELIVERY_RUNNING)
+			continue;
+		if (text == NULL || strncmp(text, "error ", 6) == 0) {
+			if (text != NULL)
+				leased_complain(a, LEASED_SETTLE, text + 6);
+			d->unsent = true;
+			timer_set(&a->save, SEC);
+		} else if (!d->unsent) {
+			xreplace(&d->saved, NULL);
+		}
+	}
+}
+
+/* Sends the texts that are due, or sets the time of the next one. */
+static void
+leased_send_saves(void *arg)
+{
+	struct leased *a = arg;
+	struct call *call = NULL;
+	usec_t now = clock_mono();
+	struct delivery *d;
+
+	if (!leased_is_up(a))
+		return;
+	TAILQ_FOREACH(d, &a->list[DELIVERY_RUNNING], entry) {
+		if (!d->unsent || d->lost)
+			continue;
+		if (d->save_at > now || (call != NULL && call->n == CALL_MAX)) {
+			if (!timer_is_set(&a->save) || a->save.at > d->save_at)
+				timer_set_at(&a->save, d->save_at);
+			continue;
+		}
+		if (call == NULL) {
+			call = leased_call_new(a, LEASED_SETTLE, leased_saved);
+			words_fmt(&call->words, "%d", 0);
+			words_add(&call->words, a->env->host);
+			words_add(&call->words, "");
+			leased_words(call);
+		}
+		leased_call_add(call, d);
+		leased_add_op(&call->words, "save", d);
+		words_add(&call->words, d->saved);
+		d->unsent = false;
+		d->save_at = now + SAVE_EVERY;
+	}
+	if (call != NULL)
+		leased_send(call);
+}
+
+void
+leased_save(struct queue *q, struct message *msg, const char *text, size_t len)
+{
+	struct leased *a = (struct leased *)q;
+	struct delivery *d = msg->queue_data;
+
+	free(d->saved);
+	d->saved = xstrndup(text, len);
+	d->unsent = true;
+	if (!timer_is_set(&a->save) || a->save.at > d->save_at)
+		timer_set_at(&a->save, d->save_at);
+}
+
 /* -- life --------------------------------------------------------------------- */
 
 void
@@ -527,6 +650,7 @@ leased_settle_init(struct leased *a)
 {
 	a->pace = PACE_MAX;
 	timer_init(&a->batch_timer, a->env->loop, leased_batch_due, a);
+	timer_init(&a->save, a->env->loop, leased_send_saves, a);
 	timer_init(&a->hold, a->env->loop, leased_wake, a);
 	timer_init(&a->again, a->env->loop, leased_wake, a);
 }
@@ -539,6 +663,7 @@ leased_settle_up(struct leased *a)
 	a->failures = 0;
 	timer_stop(&a->hold);
 	timer_stop(&a->again);
+	timer_set(&a->save, 0);
 	TAILQ_FOREACH(d, &a->list[DELIVERY_REFUSED], entry)
 		d->due = 0;
 	leased_flush(a);
@@ -565,6 +690,7 @@ leased_settle_free(struct leased *a)
 			leased_end(a, d, SETTLED_GAVE_UP);
 	}
 	timer_stop(&a->batch_timer);
+	timer_stop(&a->save);
 	timer_stop(&a->hold);
 	timer_stop(&a->again);
 }

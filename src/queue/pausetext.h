@@ -5,6 +5,9 @@
 
 #include "base/clock.h"
 
+/* In front of HOST: who, if a handler there holds the queue. */
+#define PAUSETEXT_HANDLER	"handler@"
+
 /* USER@HOST of the person who runs this program; the user behind sudo.  The caller frees it. */
 char	*pausetext_who(void);
 char	*pausetext_make(const char *who, wall_t now, const char *why);	/* caller frees */

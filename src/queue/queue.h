@@ -134,6 +134,8 @@ struct queue_ops {
 	void		(*defer_fetch)(struct queue *);	/* NULL: a kind without shards */
 	void		(*settle)(struct queue *, struct message *, const struct verdict *,
 			    struct result *);
+	/* NULL: a kind without leases */
+	void		(*save)(struct queue *, struct message *, const char *, size_t);
 	void		(*tick)(struct queue *);
 	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
 	void		(*due)(struct queue *, const char *tag);	/* likewise */
@@ -224,6 +226,17 @@ static inline void
 queue_settle(struct queue *q, struct message *m, const struct verdict *v, struct result *r)
 {
 	q->ops->settle(q, m, v, r);
+}
+
+/*
+ * A handler saves a text for the next delivery of the message, which is not settled; only in a
+ * kind with leases.  Redis gets the last one before the result, and before that at once, but
+ * at most every 100 ms.
+ */
+static inline void
+queue_save(struct queue *q, struct message *m, const char *text, size_t len)
+{
+	q->ops->save(q, m, text, len);
 }
 
 /* Periodic work: expiry, promotion, counters.  The server calls it every 10 s. */

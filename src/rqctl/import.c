@@ -26,7 +26,7 @@ import_letter(struct import *m, const json_t *letter)
 	/* The fields of QDEAD that a letter may have. */
 	static const char *const fields[] = {
 		"id", "message", "reason", "attempts", "status", "error", "answer", "host",
-		"cpu", "maxrss"
+		"cpu", "maxrss", "saved"
 	};
 	struct target *t = &m->ctl->target;
 	const char *number = json_string_value(json_object_get(letter, "letter"));

@@ -25,8 +25,8 @@
 enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_FIELDS };
 
 const char *const letter_fields[FIELD_MAX] = {
-	"id", "reason", "status", "host", "error", "answer", "message", "attempts", "cpu",
-	"maxrss"
+	"id", "reason", "status", "host", "error", "answer", "saved", "message",
+	"attempts", "cpu", "maxrss"
 };
 
 bool

@@ -39,7 +39,7 @@ struct bytes {
 /* The fields of a letter, in the order in which JSON has them. */
 enum letter_field {
 	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_ANSWER,
-	FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_CPU, FIELD_MAXRSS, FIELD_MAX
+	FIELD_SAVED, FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_CPU, FIELD_MAXRSS, FIELD_MAX
 };
 extern const char *const letter_fields[FIELD_MAX];
 

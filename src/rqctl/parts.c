@@ -186,7 +186,7 @@ write_letter(const struct walk *w, const struct letter *l)
 {
 	static const enum letter_field order[] = {
 		FIELD_REASON, FIELD_ANSWER, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR,
-		FIELD_MESSAGE
+		FIELD_SAVED, FIELD_MESSAGE
 	};
 	const struct bytes *message = &l->field[FIELD_MESSAGE];
 	struct buf usage = BUF_INIT;
@@ -293,14 +293,15 @@ retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t
 	const struct target *to = w->to != NULL ? w->to : &w->ctl->target;
 	char *const *k = to->keys.name;
 	bool ids = to->source == SOURCE_IDS;
-	struct words words = ids ? ask_format("%s %s " STEP_BYTES, k[KEY_QUEUE], dead) :
+	struct words words = ids ? ask_format("%s %s %s %s %s %s " STEP_BYTES, k[KEY_QUEUE], dead,
+	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]) :
 	    ask_format("%s %s %s %s %s " STEP_BYTES, k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
 	    k[KEY_DELIVERY], dead);
 	struct redisReply *reply;
 	int did = -1;
 
 	add_members(&words, members, i, n);
-	reply = ids ? ask_script_words(w->ctl, "unique_dead_retry", 2, &words) :
+	reply = ids ? ask_script_words(w->ctl, "unique_dead_retry", 6, &words) :
 	    ask_script_words(w->ctl, "dead_retry", 5, &words);
 	if (reply != NULL) {
 		did = (int)reply_int_at(reply, RETRY_DONE);

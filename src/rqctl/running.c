@@ -30,13 +30,18 @@ list_delivery(struct running *r, const struct target *t, const char *tag, size_t
 	size_t idlen = d->ours && d->idlen <= len ? d->idlen : len;
 	double age = r->now - (d->ours && d->time > 0 ? d->time : score);
 	int64_t pid = fleet_count(entry, "pid");
+	struct buf note = BUF_INIT;
 
+	buf_puts(&note, progress[0] == '\0' && d->cancelled ? "(cancelled)" : progress);
+	if (d->saved != NULL)
+		buf_printf(&note, "%s(saved %s)", note.len > 0 ? " " : "", d->saved);
 	listing_row(&r->list, json_set(json_object(), "queue:s id:b tag:b attempt:j age:f daemon:s "
-	    "pid:j foreign:t progress:s cancelled:t .daemon:s .progress:s", t->name, tag, idlen,
-	    tag, len, d->ours ? json_integer(d->attempts + 1) : NULL, age > 0 ? age : 0, daemon,
-	    pid > 0 ? json_integer(pid) : NULL, !d->ours, progress[0] != '\0' ? progress : NULL,
-	    d->cancelled, daemon != NULL ? daemon : d->ours ? "?" : "(foreign)",
-	    progress[0] == '\0' && d->cancelled ? "(cancelled)" : progress));
+	    "pid:j foreign:t progress:s saved:s cancelled:t .daemon:s .progress:b", t->name, tag,
+	    idlen, tag, len, d->ours ? json_integer(d->attempts + 1) : NULL, age > 0 ? age : 0,
+	    daemon, pid > 0 ? json_integer(pid) : NULL, !d->ours,
+	    progress[0] != '\0' ? progress : NULL, d->saved, d->cancelled,
+	    daemon != NULL ? daemon : d->ours ? "?" : "(foreign)", buf_str(&note), note.len));
+	buf_done(&note);
 }
 
 /* Lists the leases of one key, the oldest first.  Returns 0, or -1 after an error was reported. */

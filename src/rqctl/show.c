@@ -97,9 +97,9 @@ add_holder(struct show *s, const char *tag, struct buf *b, json_t *facts)
 static int
 show_tag(struct show *s, const char *tag)
 {
-	enum { IN_BACKUP, IN_RETRY, IN_HELD, IN_DELIVERY, IN_CONTEXT, N };
+	enum { IN_BACKUP, IN_RETRY, IN_HELD, IN_DELIVERY, IN_CONTEXT, SAVED, N };
 	char *const *key = s->ctl->target.keys.name;
-	const struct { const char *command; enum key key; } ask[N] = {
+	const struct { const char *command; enum key key; } ask[SAVED] = {
 		{ "ZSCORE", KEY_BACKUP }, { "ZSCORE", KEY_RETRY }, { "ZSCORE", KEY_HELD },
 		{ "HGET", KEY_DELIVERY }, { "HGET", KEY_CONTEXT }
 	};
@@ -107,15 +107,19 @@ show_tag(struct show *s, const char *tag)
 	struct buf b = BUF_INIT;
 	struct delivery_info d;
 	double in_backup, in_retry, in_held, since;
-	const char *data, *progress;
+	const char *data, *progress, *saved;
 	char text[UNITS_TEXT_MAX];
 	const json_t *entry;
 	json_t *facts;
-	size_t len, i;
+	size_t len, savedlen, i;
 
-	for (i = 0; i < N; i++)
+	for (i = 0; i < SAVED; i++)
 		if (ask_append(s->ctl, "%s %s %s", ask[i].command, key[ask[i].key], tag) == -1)
 			return -1;
+	buf_printf(&b, "%s%csaved", tag, '\0');
+	if (ask_append(s->ctl, "HGET %s %.*s", key[KEY_CONTEXT], (int)b.len, b.data) == -1)
+		return -1;
+	buf_clear(&b);
 	for (i = 0; i < N; i++)
 		if ((r[i] = ask_next(s->ctl)) == NULL)
 			break;
@@ -171,6 +175,11 @@ show_tag(struct show *s, const char *tag)
 	if (progress[0] != '\0') {
 		buf_printf(&b, ", progress: %s", progress);
 		json_set(facts, "progress:s", progress);
+	}
+	if (d.saves && (saved = reply_str(r[SAVED], &savedlen)) != NULL) {
+		buf_puts(&b, ", saved: ");
+		out_escape(&b, saved, savedlen);
+		json_set(facts, "saved:b", saved, savedlen);
 	}
 	place(s, in_backup >= 0 ? "running" : in_retry >= 0 ? "retry" : "held", facts,
 	    buf_str(&b), data, len);

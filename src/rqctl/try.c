@@ -47,6 +47,7 @@ struct try {
 	struct run		*run;		/* NULL: not started, or over */
 	struct result		 result;	/* of the message */
 	struct result		 end;		/* of the run; owns nothing */
+	char			*saved;		/* the last text; owned; NULL: none */
 	int			 signo;		/* the last signal that rqctl received; 0: none */
 };
 
@@ -56,6 +57,7 @@ make_message(struct try *t, struct buf *payload)
 {
 	struct message *m = message_new(t->config, t->cfg);
 	const char *given = ctl_given(t->ctl, OPT_ID) ? ctl_value(t->ctl, OPT_ID) : NULL;
+	const char *saved = ctl_value(t->ctl, OPT_SAVED);
 	char id[MESSAGE_ID_MAX + 1];
 	long attempt = 1;
 
@@ -65,6 +67,11 @@ make_message(struct try *t, struct buf *payload)
 	if (given != NULL && !message_id_ok(given, strlen(given)))
 		return ctl_error(t->ctl, EX_USAGE, "--id: \"%s\": an id has 1 to %d bytes "
 		    "and no control characters", given, MESSAGE_ID_MAX);
+	if (strlen(saved) > MESSAGE_SAVED_MAX || strchr(saved, '\n') != NULL)
+		return ctl_error(t->ctl, EX_USAGE, "--saved: a saved text has at most 4096 bytes "
+		    "and no newline");
+	if (saved[0] != '\0' && !config_has_batches(t->cfg))
+		m->saved = xstrdup(saved);
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
 	m->too_large = m->len > t->cfg->message_max;
@@ -120,6 +127,15 @@ output(const struct log_ctx *ctx UNUSED, int fd, const char *line, size_t len, b
 	if (!cut)
 		putc('\n', out);
 	fflush(out);
+}
+
+static void
+save(struct message *msg UNUSED, const char *text, size_t len, void *arg)
+{
+	struct try *t = arg;
+
+	free(t->saved);
+	t->saved = xstrndup(text, len);
 }
 
 /* Does nothing: say() reports it at the end. */
@@ -210,7 +226,8 @@ static void
 run(struct try *t)
 {
 	static const struct handler_events events = {
-		.done = done, .over = over, .output = output, .output_cut = output_cut
+		.done = done, .over = over, .output = output, .output_cut = output_cut,
+		.saved = save
 	};
 	struct handler_env env = { .loop = t->loop, .spawner = t->spawner };
 
@@ -346,7 +363,9 @@ verdict(const struct try *t, struct buf *b)
 			buf_printf(b, "would be retried in %s to %s", from, to);
 		break;
 	case VERDICT_DEFER:
-		buf_printf(b, "would be deferred for %s", units_about(low.delay, from));
+	case VERDICT_HOLD:
+		buf_printf(b, "would be deferred%s for %s", low.op == VERDICT_HOLD ?
+		    ", and the queue held," : "", units_about(low.delay, from));
 		break;
 	case VERDICT_DEAD:
 		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :
@@ -379,6 +398,10 @@ say(const struct try *t)
 	verdict(t, &b);
 	if (outcome_decide(t->msg, &t->result, false, 0).op == VERDICT_ACK)
 		show_pushes(t->result.pushes);
+	else if (t->saved != NULL && t->saved[0] != '\0') {
+		buf_puts(&b, "; its next delivery would get RQD_SAVED=");
+		out_escape(&b, t->saved, strlen(t->saved));
+	}
 	ctl_note("%s", buf_str(&b));
 	buf_done(&b);
 }
@@ -441,6 +464,7 @@ try_run(struct ctl *c)
 	spawner_stop(t.spawner);
 	if (t.loop != NULL)
 		loop_free(t.loop);
+	free(t.saved);
 	message_free(t.msg);
 	config_unref(t.config);
 	words_done(&t.overrides);

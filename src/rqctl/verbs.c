@@ -59,6 +59,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_TIMEOUT] = { "timeout", 0, "DURATION", "with --wait: wait at most DURATION" },
 	[OPT_ATTEMPT] = { "attempt", 0, "N", "run it as attempt N (1)" },
 	[OPT_ID] = { "id", 0, "ID", "use this id instead of the message's own" },
+	[OPT_SAVED] = { "saved", 0, "TEXT", "the text that an earlier delivery has saved" },
 	[OPT_WAITING] = { "waiting", 0, NULL, "messages that wait for their first delivery" },
 	[OPT_HELD] = { "held", 0, NULL, "messages that wait for others of their group" },
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
@@ -111,7 +112,8 @@ const struct verb verb_table[] = {
 	{ "try", "QUEUE [FILE]", "run a handler once, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
 	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
-	    "read the message, with 65 if rqd would not run it.", OPT(ATTEMPT) | OPT(ID),
+	    "read the message, with 65 if rqd would not run it.", OPT(ATTEMPT) | OPT(ID) |
+	    OPT(SAVED),
 	    1, 2, VERB_ANY, try_run, 0 },
 	{ "dead list", "[QUEUE]", "list dead letters, newest first",
 	    "Without QUEUE, those of all queues.",

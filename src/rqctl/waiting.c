@@ -26,11 +26,12 @@ void
 delivery_parse(const char *text, struct delivery_info *d)
 {
 	const char *bare, *who, *last;
+	int at = 0;
 	char token[256];
 
 	memset(d, 0, sizeof(*d));
-	if (text == NULL || sscanf(text, "%9ld %9ld %255s %lf %zu", &d->attempts, &d->crashes,
-	    token, &d->time, &d->idlen) != 5) {
+	if (text == NULL || sscanf(text, "%9ld %9ld %255s %lf %n%zu", &d->attempts, &d->crashes,
+	    token, &d->time, &at, &d->idlen) != 5) {
 		memset(d, 0, sizeof(*d));
 		return;
 	}
@@ -38,6 +39,8 @@ delivery_parse(const char *text, struct delivery_info *d)
 	who = strchr(token, ':');
 	last = strrchr(token, ':');
 	d->ours = true;
+	d->saves = text[at] == '0' && d->idlen > 0;
+	d->saved = d->saves && (text = strchr(text + at, '\n')) != NULL ? text + 1 : NULL;
 	d->cancelled = token[0] == '!' && who != NULL;
 	if (d->cancelled && last > who)
 		snprintf(d->by, sizeof(d->by), "%.*s", (int)(last - who - 1), who + 1);

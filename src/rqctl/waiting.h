@@ -23,6 +23,8 @@ struct delivery_info {
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* length of the id in the tag */
+	bool	 saves;		/* a handler has saved a text ... */
+	const char *saved;	/* ... in the text that was parsed, of a page; else NULL */
 	bool	 cancelled;	/* by rqctl cancel ... */
 	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
 	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */

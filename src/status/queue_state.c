@@ -19,17 +19,24 @@ static const char *const moods[] = {
 /* Appends the words of a state.  Its value is the mood. */
 #define say(b, mood, ...)	(buf_printf((b), __VA_ARGS__), (mood))
 
-/* "paused by ann@web1 (4m left): deploy" */
+/* "paused by ann@web1 (4m left): deploy", "held 48s by web1: 429 from carrier" */
 static enum mood
 pause_text(const struct depth *d, struct buf *b)
 {
 	struct pausetext t = pausetext_split(d->pause);
 	char left[UNITS_TEXT_MAX];
+	bool held = strncmp(t.who, PAUSETEXT_HANDLER, strlen(PAUSETEXT_HANDLER)) == 0;
 
-	buf_puts(b, d->partly ? "partly paused" : "paused");
+	buf_printf(b, "%s%s", d->partly ? "partly " : "", held ? "held" : "paused");
+	if (held) {
+		if (d->pause_left >= 0)
+			buf_printf(b, " %s", units_age(d->pause_left, left));
+		t.who += strlen(PAUSETEXT_HANDLER);
+		t.who_len -= (int)strlen(PAUSETEXT_HANDLER);
+	}
 	if (t.who_len > 0)
 		buf_printf(b, " by %.*s", t.who_len, t.who);
-	if (d->pause_left >= 0)
+	if (d->pause_left >= 0 && !held)
 		buf_printf(b, " (%s left)", units_age(d->pause_left, left));
 	if (t.why[0] != '\0')
 		buf_printf(b, ": %s", t.why);

@@ -25,8 +25,8 @@ check(bool right)
 static void
 check_start(const struct spawner_order *o, size_t nfds)
 {
-	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
-	    "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=" };
+	static const char *const names[] = { "RQD_CHANNEL=", "RQD_SAVED=", "RQD_ID=",
+	    "RQD_ATTEMPT=", "RQD_BATCH=", "RQD_DEADLINE=", "RQD_MAX_ATTEMPTS=" };
 	struct buf b = BUF_INIT, members = BUF_INIT;
 	size_t i = 0, n = 0, len;
 
@@ -47,9 +47,9 @@ check_start(const struct spawner_order *o, size_t nfds)
 			i++;
 		check(i < ARRAY_LEN(names));		/* each once, in this order */
 		len = strlen(names[i]);
-		if (i == 1)
+		if (i == 2)
 			check(message_id_ok(p + len, strlen(p + len)));
-		else if (i > 1)
+		else if (i > 2)
 			check(p[len] != '\0' && p[len + strspn(p + len, "0123456789")] == '\0');
 	}
 	check(n >= o->members / 2);

@@ -35,7 +35,7 @@ print(const struct statement *s, char *to, size_t size)
 	static const char *const words[] = {
 		[STATEMENT_OK] = "ok", [STATEMENT_RETRY] = "retry", [STATEMENT_DEFER] = "defer",
 		[STATEMENT_DEAD] = "dead", [STATEMENT_PROGRESS] = "progress",
-		[STATEMENT_PUSH] = "push",
+		[STATEMENT_PUSH] = "push", [STATEMENT_SAVE] = "save", [STATEMENT_HOLD] = "hold",
 	};
 	size_t n = 0;
 
@@ -98,11 +98,13 @@ one(const char *p, size_t n, enum statement_number number)
 	check(number != STATEMENT_NUMBERED || s.number != 0);
 	check(s.word == STATEMENT_PUSH || memchr(p, '\0', n) == NULL);
 	check(s.delay >= -1 && s.delay <= STATEMENT_DELAY_MAX);
-	check(s.delay == -1 || s.word == STATEMENT_RETRY || s.word == STATEMENT_DEFER);
-	check(s.word != STATEMENT_DEFER || s.delay >= STATEMENT_DEFER_MIN);
+	check(s.delay == -1 || s.word == STATEMENT_RETRY || s.word == STATEMENT_DEFER ||
+	    s.word == STATEMENT_HOLD);
+	check((s.word != STATEMENT_DEFER && s.word != STATEMENT_HOLD) ||
+	    s.delay >= STATEMENT_DEFER_MIN);
 	check((s.queue != NULL) == (s.word == STATEMENT_PUSH));
 	check(s.word != STATEMENT_OK || s.text == NULL);
-	check(s.word != STATEMENT_PUSH || s.text != NULL);
+	check((s.word != STATEMENT_PUSH && s.word != STATEMENT_SAVE) || s.text != NULL);
 	check(lies_in(s.text, s.len, p, n) && lies_in(s.queue, s.queue_len, p, n));
 	again(&s);
 }

@@ -169,14 +169,15 @@ FILE_TEST(later_ones_win)
 
 /* The words of a start with these numbers and bytes, one a line. */
 static char *
-words_of(uint32_t attempt, uint32_t batch, uint32_t max_attempts, const char *bytes, size_t n)
+words_of_saved(uint32_t attempt, uint32_t batch, uint32_t max_attempts, const char *bytes,
+    size_t n, bool saved)
 {
 	static _Alignas(8) char order[sizeof(struct spawner_order) + 1024];
 	struct spawner_order *o = (void *)order;
 	static struct buf words;
 
 	*o = (struct spawner_order){ .op = SPAWNER_START, .attempt = attempt, .batch = batch,
-	    .max_attempts = max_attempts, .size = (uint32_t)n };
+	    .max_attempts = max_attempts, .saved = saved, .size = (uint32_t)n };
 	memcpy(order + sizeof(*o), bytes, n);
 	assert_true(spawner_is_order(o, sizeof(*o) + n, 0));
 	buf_clear(&words);
@@ -188,6 +189,8 @@ words_of(uint32_t attempt, uint32_t batch, uint32_t max_attempts, const char *by
 	return buf_str(&words);
 }
 
+#define words_of(attempt, batch, max, bytes, n) \
+	words_of_saved(attempt, batch, max, bytes, n, false)
 #define WORDS_OF(attempt, batch, max, bytes)	words_of(attempt, batch, max, bytes, sizeof(bytes))
 
 TEST(each_message_has_its_own)
@@ -204,6 +207,9 @@ TEST(each_message_has_its_own)
 	/* Only a message of a channel has RQD_CHANNEL. */
 	assert_string_equal(WORDS_OF(1, 0, 25, "y\0news"),
 	    "RQD_CHANNEL=news\nRQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=25\n");
+	/* One that has saved a text has RQD_SAVED. */
+	assert_string_equal(words_of_saved(1, 0, 25, "y\0a b", sizeof("y\0a b"), true),
+	    "RQD_SAVED=a b\nRQD_ID=y\nRQD_ATTEMPT=1\nRQD_MAX_ATTEMPTS=25\n");
 	/* Without a message, only the variables that are the same for all messages. */
 	assert_string_equal(words_of(0, 0, 25, "", 0), "RQD_MAX_ATTEMPTS=25\n");
 	assert_string_equal(words_of(0, 7, 25, "", 0), "RQD_BATCH=7\nRQD_MAX_ATTEMPTS=25\n");

@@ -186,7 +186,12 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 	p->token = xstrdup(p->mark != NULL ? strrchr(token, ':') + 1 : token);
 	p->attempts = reply->element[i + 3]->integer;
 	p->crashes = reply->element[i + 4]->integer;
-	p->payload = NULL;
+	p->payload = p->saved = NULL;
+	if (body->type == REDIS_REPLY_ARRAY) {
+		assert_int_equal(body->elements, 2);
+		p->saved = xstrdup(body->element[1]->str);
+		body = body->element[0];
+	}
 	if (body->type == REDIS_REPLY_STRING) {
 		p->payload = xmemdup(body->str, body->len + 1);
 		p->len = body->len;
@@ -289,6 +294,7 @@ rig_popped_done(struct popped *p, int n)
 		free(p[i].tag);
 		free(p[i].token);
 		free(p[i].payload);
+		free(p[i].saved);
 		memset(&p[i], 0, sizeof(p[i]));
 	}
 }
@@ -322,7 +328,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 	words_add(&w, op);
 	words_mem(&w, p->tag, p->taglen);
 	words_add(&w, p->token);
-	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0)
+	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0 || strcmp(op, "save") == 0)
 		words_add(&w, arg);
 	if (strcmp(op, "dead") == 0) {
 		rig_words(&w, arg, "attempts", "1", "stderr's end",
@@ -565,6 +571,8 @@ static const char strays[] =
     "for k = 1, 2 do\n"
     "  local n = 0\n"
     "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do\n"
+    "    local text = k == 1 and string.match(tag, '^(.*)%zsaved$')\n"
+    "    tag, n = text or tag, text and n - 1 or n\n"
     "    local b, r = redis.call('ZSCORE', KEYS[3], tag), redis.call('ZSCORE', KEYS[4], tag)\n"
     "    local h = redis.call('ZSCORE', KEYS[5], tag)\n"
     "    if (b and 1 or 0) + (r and 1 or 0) + (h and 1 or 0) ~= 1 then\n"

@@ -54,6 +54,7 @@ struct popped {
 	long long	 attempts;
 	long long	 crashes;
 	char		*payload;	/* NULL: not sent */
+	char		*saved;		/* NULL: none */
 	size_t		 len;
 };
 

@@ -268,6 +268,8 @@ do_pop(const struct words *w)
 			buf_printf(&b, "!%s", p->mark);
 		if (p->payload == NULL)
 			buf_printf(&b, "(%zu)", p->len);
+		if (p->saved != NULL)
+			buf_printf(&b, "+%s", p->saved);
 		say(b.data, b.len);
 	}
 	buf_done(&b);

@@ -14,7 +14,8 @@
  *
  *	add MESSAGE ...		produces messages, as the kind's producers do; ids are due
  *	pop N [BYTES [MAX [DEADLINE]]]	calls i.1, i.2 ...; answers TAG ... with /ATTEMPTS/
- *				CRASHES if there are some, !MARK, (LENGTH) if not sent
+ *				CRASHES if there are some, !MARK, (LENGTH) if not sent, +TEXT if
+ *				one was saved
  *	popped status|limited|taken|due|payload I|idlen I	what pop has found, of delivery I
  *	limits [NAME=VALUE ...]	of pops: turn (its words with ","), fleet, gap, slack, crashes,
  *				places; of the list: end ("left": producers push right), id; tell,

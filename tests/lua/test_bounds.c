@@ -222,6 +222,10 @@ static const struct row rows[] = {
 	ROW("pop: retries of 200 KiB",
 	    "same(R, 100, 1000) state(100) bodies(100, rep('x', 200000))",
 	    POP, POP_N),
+	ROW("pop: retries with texts of 4 KiB",
+	    "same(R, 1000, 1000) for i = 1, 1000 do call('HSET', D, 't' .. i, '1 0 - 1000 02') "
+	    "call('HSET', C, 't' .. i, 'x', 't' .. i .. '\\0saved', rep('s', 4096)) end",
+	    POP, POP_N),
 	/* reclaim, renew, settle. */
 	ROW("reclaim: 100,000 equal scores",
 	    "same(B, N, now)",
@@ -265,6 +269,9 @@ static const struct row rows[] = {
 	MANY("settle: 64 retries",
 	    "same(B, 100000, 1000) zset(R, N, 'r') state(100000) bodies(100, 'x')",
 	    "settle", "BCRDX", "0 h \"\"", 64, "retry t%d x.1.%d 5"),
+	MANY("settle: 64 texts",
+	    "same(B, 100000, 1000) state(100000) bodies(100, 'x')",
+	    "settle", "BCRDX", "0 h \"\"", 64, "save t%d x.1.%d text"),
 	MANY("settle: 64 KiB in QDELIVERY",
 	    "same(B, 64, 1000) for i = 1, 64 do call('HSET', D, 't' .. i, rep('1', 65536)) end",
 	    "settle", "BCRDX", "0 h \"\"", 64, "ack t%d x.1.%d"),

@@ -19,6 +19,7 @@ struct hold {
 	unsigned	 number;	/* of the message's deliveries */
 	bool		 given;		/* the engine has settled it */
 	enum verdict_op	 op;
+	unsigned	 saved;		/* the last text of it; 0: none */
 };
 
 /* What the model knows of a message; its index is its id. */
@@ -27,6 +28,8 @@ static struct record {
 	unsigned	 deliveries;
 	unsigned	 failures;	/* reported */
 	unsigned	 acked;
+	unsigned	 texts;		/* that its deliveries have saved */
+	unsigned	 kept;		/* the next delivery gets this text, or a later one */
 	bool		 may;		/* a delivery is expected */
 	bool		 torn;		/* a lease ended: two results may count as done */
 	bool		 forgot;	/* Redis has forgotten something of it */
@@ -191,6 +194,21 @@ abandon(struct record *r)
 		r->may = r->torn = true;
 }
 
+/* A delivery gets the text that an earlier one of its message has saved last. */
+static void
+look_at_text(const struct record *r, const struct message *m)
+{
+	char id[24] = "";
+	unsigned n = 0;
+
+	if (m->saved != NULL)
+		assert_true(sscanf(m->saved, "%23s %u", id, &n) == 2 && strcmp(id, m->id) == 0);
+	if (n > r->texts)
+		fail_msg("message %s gets text %u, which it has not saved", m->id, n);
+	if (n < r->kept && !r->torn && !r->forgot)
+		fail_msg("message %s gets text %u, not %u", m->id, n, r->kept);
+}
+
 static void
 delivered(struct box *d, const struct message *m)
 {
@@ -207,6 +225,7 @@ delivered(struct box *d, const struct message *m)
 	assert_true(m->len == strlen(body) && memcmp(m->payload, body, m->len) == 0);
 	assert_true(d->n <= (unsigned)d->cfg->concurrency);
 	abandon(r);
+	look_at_text(r, m);
 	for (h = r->holds; h < r->holds + HOLDS; h++) {
 		if (h->m != NULL && is_over(h))
 			r->may = r->torn = true;
@@ -238,6 +257,8 @@ settled(struct box *d, const struct message *m, enum verdict_op op, enum settled
 	if (how == SETTLED_STALE && last && !is_over(h) && !r->forgot)
 		fail_msg("message %s: stale without a cause", m->id);
 	r->torn |= is_over(h);
+	if (how == SETTLED_OK && last && h->saved > r->kept)
+		r->kept = h->saved;
 	r->done |= how == SETTLED_OK && (op == VERDICT_ACK || op == VERDICT_DEAD);
 	if (how == SETTLED_OK && op == VERDICT_ACK)
 		r->acked++;
@@ -262,11 +283,26 @@ settle(struct box *d, enum verdict_op op)
 }
 
 static void
+save_any(struct box *d)
+{
+	struct message *m = d->msgs[unit_below(d->n)];
+	struct record *r = record_of(m);
+	char text[64];
+
+	hold_of(r, m)->saved = ++r->texts;
+	snprintf(text, sizeof(text), "%s %u", m->id, r->texts);
+	note("%s saves %s", d->instance, text);
+	queue_save(d->queue, m, text, strlen(text));
+}
+
+static void
 settle_any(struct box *d)
 {
 	static const enum verdict_op ops[] = { VERDICT_ACK, VERDICT_ACK, VERDICT_ACK, VERDICT_ACK,
 		VERDICT_RETRY, VERDICT_DEFER, VERDICT_RETURN, VERDICT_DEAD };
 
+	while (d->n > 0 && unit_below(2) == 0)
+		save_any(d);
 	if (d->n > 0)
 		settle(d, ops[unit_below(ARRAY_LEN(ops))]);
 }

@@ -338,6 +338,7 @@ mem_apply(struct mem_entry *e, const struct verdict *v)
 		break;
 	case VERDICT_RETRY:
 	case VERDICT_DEFER:
+	case VERDICT_HOLD:
 		e->state = MEM_RETRY;
 		e->due += v->delay;
 		break;

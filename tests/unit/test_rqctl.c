@@ -418,6 +418,9 @@ TEST(deliveries)
 	assert_int_equal(d.idlen, 9);
 	delivery_parse("2 1 my-host.x1.1.2 1795248000.25 9", &d);
 	assert_string_equal(d.instance, "my-host.x1");
+	assert_true(!d.saves && d.saved == NULL);
+	delivery_parse("2 1 host.1.2 1795248000.25 09\nstep 1", &d);
+	assert_true(d.idlen == 9 && d.saves && strcmp(d.saved, "step 1") == 0);
 	delivery_parse("0 0 - 1 3", &d);
 	assert_true(d.ours && !d.owned);
 	delivery_parse(NULL, &d);

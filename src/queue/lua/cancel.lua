@@ -63,13 +63,15 @@ local body = mode == 'dead' and call('HGET', C, tag)
 if body then
   local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
   local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
-  local why = letter(id, body, 'cancelled', attempts or 0, '', by, '')
+  local text = saved(tag, value)
+  text = text and call('HGET', C, text)
+  local why = letter(id, body, 'cancelled', attempts or 0, '', by, '', nil, text)
   if why then return redis.error_reply(why) end
 end
 leave({tag})
 if held then unhold(tag) end
 call('ZREM', R, tag)
-call('HDEL', C, tag)
+call('HDEL', C, tag, tag .. '\0saved')
 call('HDEL', D, tag)
 leave_groups({tag})
 return {state, ''}

@@ -1,6 +1,7 @@
 -- dead_retry: makes messages of dead letters again, due now.
 --
--- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; of a zset Q QDEAD
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; of a zset Q QDEAD QBACKUP QCONTEXT QRETRY
+--         QDELIVERY
 -- ARGV    maxbytes   of letters per call, plus 64 bytes for each name and value;
 --                    one letter is always done
 --         letter ... their ids in QDEAD
@@ -9,8 +10,9 @@
 -- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now, no
 --         attempts, before its letter is deleted.  Its tag is its id, followed by
 --         #letter until no live message has it: letters of two queues may have one
---         number.  Of a zset each id is in Q, due now, or before, if it was.  A letter without
---         message stays.
+--         number.  It has the saved text of its letter again.  Of a zset each id is in Q, due now, or before, if it was; with a saved text
+--         in QRETRY, as a retry, unless it is there or runs: then the text is dropped.
+--         A letter without message stays.
 -- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
 --@ sources list zset
 local call, room = redis.call, tonumber(ARGV[1])
@@ -26,36 +28,49 @@ call('XLEN', X)
 call('ZREMRANGEBYRANK', B, 1, 0)
 call('ZADD', R, 'XX', 0, '\0' .. now)
 
-local function put(letter, id, body)
+local function put(letter, id, body, saved)
   if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
   local tag = id
   while call('ZSCORE', B, tag) or call('ZSCORE', R, tag) do tag = tag .. '#' .. letter end
   call('HSET', C, tag, body)
-  call('HSET', D, tag, '0 0 - ' .. now .. ' ' .. #id)
+  if saved then call('HSET', C, tag .. '\0saved', saved) end
+  call('HSET', D, tag, '0 0 - ' .. now .. (saved and ' 0' or ' ') .. #id)
   call('ZADD', R, now, tag)
 end
 --@ for zset
-local Q, X = KEYS[1], KEYS[2]
+local Q, X, B, C, R, D = unpack(KEYS)
+--@ include unique
 call('XLEN', X)
 call('ZREMRANGEBYRANK', Q, 1, 0)
+call('ZADD', Q, 'XX', 0, '\0' .. now)
 
-local function put(_, _, id) call('ZADD', Q, 'LT', now, id) end
+local function put(_, _, id, saved)
+  local tag = saved and tag_of(id)
+  if not tag or call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then
+    call('ZADD', Q, 'LT', now, id)
+    return
+  end
+  call('HSET', C, tag, id, tag .. '\0saved', saved)
+  call('HSET', D, tag, '0 0 - ' .. now .. ' 0' .. #tag)
+  call('ZADD', R, now, tag)
+end
 --@ end
 call('XDEL', X, '0-0')
 
 local done, moved, bytes = 0, 0, 0
 for i = 2, #ARGV do
-  local letter, id, body = ARGV[i], nil, nil
+  local letter, id, body, saved = ARGV[i], nil, nil, nil
   if bytes > room then break end
   local e = call('XRANGE', X, letter, letter)[1]
   for k = 1, e and #e[2] or 0, 2 do
     bytes = bytes + #e[2][k] + #e[2][k + 1] + 128
     if e[2][k] == 'id' then id = e[2][k + 1] end
     if e[2][k] == 'message' then body = e[2][k + 1] end
+    if e[2][k] == 'saved' then saved = e[2][k + 1] end
   end
   if body then
     if moved > 0 and bytes > room then break end
-    put(letter, id, body)
+    put(letter, id, body, saved)
     call('XDEL', X, letter)
     moved = moved + 1
   end

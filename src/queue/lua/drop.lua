@@ -18,6 +18,7 @@ local C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local call = redis.call
 local bury, dead_max, host, group, tell = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5], ARGV[6]
+--@ include mark
 --@ include letter
 --@ include stream_entry
 
@@ -45,13 +46,15 @@ for i = 7, #ARGV do
   elseif body then
     if bury then
       local id = string.sub(tag, 1, tonumber(idlen) or #tag)
-      local why = letter(id, body, 'buried', attempts or 0, '', ARGV[4], '')
+      local text = saved(tag, value)
+      text = text and call('HGET', C, text)
+      local why = letter(id, body, 'buried', attempts or 0, '', ARGV[4], '', nil, text)
       if why then return redis.error_reply(why) end
     end
     leave({tag})
     if aside then unhold(tag) end
     call('ZREM', R, tag)
-    call('HDEL', C, tag)
+    call('HDEL', C, tag, tag .. '\0saved')
     call('HDEL', D, tag)
     leave_groups({tag})
     gone = gone + 1

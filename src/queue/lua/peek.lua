@@ -12,8 +12,8 @@
 --         offset     messages passed over
 -- Returns {now, from, offset, more, then for each message: score, tag, delivery, size, payload}
 --         from, offset: ARGV of the next page; more: 0 if this page is the last one
---         score, tag, delivery (the field of QDELIVERY): "" if it has none; tag: of an entry
---         its id
+--         score, tag, delivery (the field of QDELIVERY; a newline and the saved text follow):
+--         "" if it has none; tag: of an entry its id
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
 --@ sources list stream
@@ -27,6 +27,7 @@ local bytes, most = 0, 262144
 local Q, C, D = K, KEYS[2], KEYS[3]
 local first = offset + (from ~= '' and call('ZCOUNT', K, '-inf', '(' .. from) or 0)
 --@ include unique
+--@ include mark
 
 -- Redis walks to an index within a list, so this reads some messages at once: first one, then as
 -- many as there is room for, if they are as large as those before.
@@ -55,7 +56,11 @@ local function tags(i)
   local tag, score = delayed(i)
   if not tag then return nil end
   local body = cut ~= 0 and call('HGET', C, tag) or ''
-  return body, score, tag, call('HGET', D, tag), cut == 0 and call('HSTRLEN', C, tag)
+  local delivery = call('HGET', D, tag)
+  local field = saved(tag, delivery)
+  local text = field and call('HGET', C, field)
+  if text then delivery = delivery .. '\n' .. text end
+  return body, score, tag, delivery, cut == 0 and call('HSTRLEN', C, tag)
 end
 
 local at = ({waiting = waiting, left = waiting, ids = ids, delayed = delayed, tags = tags})[what]

@@ -32,7 +32,7 @@
 --         the tag; limited: "", or the limit that held messages back: "fleet", or the
 --         seconds until the rate allows one; taken: how many the fleet has taken from Q
 --         so far, -1 if this pop has not counted; payload: an integer (its length) if it
---         is not sent.
+--         is not sent; {payload, text} if an earlier delivery has saved a text.
 --         Of a stream, waiting is 0 if the group is at its end, else 1; of a zset, the
 --         payload is the id
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
@@ -205,12 +205,23 @@ local function lease(zadd, hset, copy)
     call('ZREM', B, nobody)
     call('HDEL', D, nobody)
   end
-  call('HSET', D, unpack(hset))
+  local new = call('HSET', D, unpack(hset))
   if long then call('HDEL', D, long) end
   call('HSET', C, unpack(copy))
   if long then call('HDEL', C, long) end
   call('ZADD', B, unpack(zadd))
   if long then call('ZREM', B, long) end
+  return 2 * new < #hset
+end
+
+-- What give() says of the payload, and the length of the id as QDELIVERY has it: with the text
+-- that an earlier delivery has saved, if there is one.
+local function with_text(tag, value, body, idlen)
+  local field = saved(tag, value)
+  if not field then return body, text(idlen) end
+  local kept = type(body) == 'string' and call('HGET', C, field)
+  bytes = bytes + #(kept or '')
+  return kept and {body, kept} or body, '0' .. text(idlen)
 end
 
 --@ for list groups
@@ -250,8 +261,10 @@ local function take(tags, values)
       if enters(group) then
         starts[i] = group
       else
-        bytes, body = bytes + size, put_aside(id, attempts, crashes, body, group)
-        leave[#leave + 1], old[#old + 1] = tag, tag
+        local field = saved(tag, values[i])
+        local kept = field and call('HGET', C, field)
+        bytes, body = bytes + size + #(kept or ''), put_aside(id, attempts, crashes, body, group, kept)
+        leave[#leave + 1], old[#old + 1], old[#old + 2] = tag, tag, field
       end
     end
     if body then
@@ -264,8 +277,9 @@ local function take(tags, values)
       if #tag > 300 then bytes = bytes + #tag end
       local token = (front or '') .. name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
-      give(tag, idlen, token, attempts, crashes, body)
+      local whole, length = with_text(tag, values[i], body, idlen)
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. length
+      give(tag, idlen, token, attempts, crashes, whole)
     end
   end
   if #leave == 0 then return end
@@ -293,6 +307,7 @@ local function take(tags, values)
   if #gone > 0 then
     dropped = dropped + #gone
     call('HDEL', D, unpack(gone))
+    for _, tag in ipairs(gone) do redis.pcall('HDEL', C, tag .. '\0saved') end
 --@ for groups
     leave_groups(gone, places)
 --@ end

@@ -1,7 +1,8 @@
 -- settle: writes the results of deliveries.  One call settles many, each independently.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD, of a zset or stream Q, with groups QHELD
---         QGROUP QORDER, then the lists that are pushed to; or with "tell" one
+--         QGROUP QORDER, then the lists that are pushed to, or for "hold" QPAUSED; with "tell"
+--         one more list
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
 --         tell       who is told of them: see part/letter.lua; "": nobody
@@ -16,6 +17,10 @@
 --                                              words of the handler's verdict, or ""; USAGE:
 --                                              "CPU MAXRSS" of the run, or ""
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
+--           "save" TAG TOKEN TEXT              no result: its next delivery gets the text;
+--                                              "": it gets none
+--           "hold" TAG TOKEN DELAY WHY         as defer, and the queue is paused for DELAY,
+--                                              unless it is for longer; WHY: for QPAUSED
 --         or for each result
 --           "push" TAG TOKEN N, then N times TARGET COUNT MESSAGE ...
 --                                              an ack that hands messages over; TARGET is
@@ -125,12 +130,21 @@ local function token(value)
   return unmark(match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)'))
 end
 
+-- Texts that handlers have saved for the tags that will be forgotten.
+local texts = {}
+
+local function forget_fields(tags)
+  if #texts > 0 then call('HDEL', C, unpack(texts)) end
+  call('HDEL', C, unpack(tags))
+  call('HDEL', D, unpack(tags))
+  texts = {}
+end
+
 local function forget(tags)
   if hooks.leave then hooks.leave(tags, true) end
   call('ZREM', B, unpack(tags))
   if retries then call('ZREM', R, unpack(tags)) end
-  call('HDEL', C, unpack(tags))
-  call('HDEL', D, unpack(tags))
+  forget_fields(tags)
   if hooks.left then hooks.left(tags) end
 end
 
@@ -139,12 +153,13 @@ if ARGV[first] == 'push' or ARGV[first] == 'grow' then
 end
 
 --@ include letter
-local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 9, stale = 3}
+local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 9, stale = 3, save = 4, hold = 5}
 local copied = 0
 
 -- Acks at most 50 deliveries; at[i]: where ARGV has the ith.
 local function acks(at)
   local tags, done = {}, {}
+  texts = {}
   for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
   local values = call('HMGET', D, unpack(tags))
   local inb = #tags > 8 and call('ZMSCORE', B, unpack(tags))
@@ -152,6 +167,7 @@ local function acks(at)
     local tag, answer = tags[i], at.answer[i]
     if token(values[i]) == ARGV[a + 2] then
       done[#done + 1] = tag
+      texts[#texts + 1] = saved(tag, values[i])
       if hooks.leave then hooks.leave({tag}, true) end
       local was = inb and inb[i] or not inb and call('ZREM', B, tag) == 1
       was = was or retries and call('ZSCORE', R, tag)
@@ -164,9 +180,27 @@ local function acks(at)
   if #done == 0 then return end
   if inb then call('ZREM', B, unpack(done)) end
   if retries then call('ZREM', R, unpack(done)) end
-  call('HDEL', C, unpack(done))
-  call('HDEL', D, unpack(done))
+  forget_fields(done)
   if hooks.left then hooks.left(done) end
+end
+
+-- Writes the text before the sign of it: a text without the sign counts for nobody.
+local function save(tag, value, text)
+  if text == '' then
+    call('HSET', D, tag, (string.gsub(value, ' 0*(%d+)$', ' %1')))
+    call('HDEL', C, tag .. '\0saved')
+  else
+    call('HSET', C, tag .. '\0saved', text)
+    call('HSET', D, tag, (string.gsub(value, ' 0*(%d+)$', ' 0%1')))
+  end
+  return 'ok'
+end
+
+-- Pauses the queue.
+local function pause_for(seconds, why)
+  local P, ms = KEYS[targets + 1], math.ceil(seconds * 1000)
+  local left = call('PTTL', P)
+  if left ~= -1 and left < ms then call('SET', P, why, 'PX', ms) end
 end
 
 -- Settles one delivery in any other way.
@@ -177,8 +211,10 @@ local function one(a)
   local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
   local bare, mark, who, front = unmark(tok)
   if bare ~= ARGV[a + 2] then return (live or value) and 'held' or 'gone' end
+  texts = {saved(tag, value)}
   if not live then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
+  if op == 'save' then return save(tag, value, ARGV[a + 3]) end
   local size = call('HSTRLEN', C, tag)
   local missing = size == 0 and call('HEXISTS', C, tag) == 0
   -- An ack and a dead letter end a cancelled message anyway; any other result would
@@ -195,6 +231,10 @@ local function one(a)
     -- change.
     call('ZREM', B, nobody)
     call('HSET', D, tag, value)
+    if op == 'hold' and not cancelled then
+      call('ZADD', R, 'XX', 0, nobody)
+      pause_for(delay, ARGV[a + 4])
+    end
     call('ZADD', R, string.format('%.6f', now + delay), tag)
     retries = true
     if hooks.leave then hooks.leave({tag}) end
@@ -205,7 +245,7 @@ local function one(a)
 --@ end
   end
   if op == 'return' and not cancelled then later(0) return 'ok' end
-  if (op == 'retry' or op == 'defer') and not cancelled then
+  if (op == 'retry' or op == 'defer' or op == 'hold') and not cancelled then
     attempts = attempts + (op == 'retry' and 1 or 0)
     later(tonumber(ARGV[a + 3]) or 0)
     return 'ok'
@@ -221,6 +261,7 @@ local function one(a)
   if by ~= '' and ARGV[a + 4] == 'cancelled' then
     said = string.gsub(said, '[^\n]$', '%0\n') .. by
   end
+  local kept = texts[1] and call('HGET', C, texts[1])
   -- If Redis refused a command after the letter was written, each new attempt would
   -- write one more letter.  So try the commands here first, where nothing has changed
   -- yet.
@@ -232,8 +273,8 @@ local function one(a)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   local why
-  if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '')
-  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8]) end
+  if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '', nil, kept)
+  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8], kept) end
   if why then later(60) return 'deferred ' .. why end
   forget({tag})
   return cancelled and answer or 'ok'
@@ -259,8 +300,13 @@ while ARGV[a] do
   a, answer = a + words[ARGV[a]], answer + 1
 end
 if #batch > 0 then flush() end
+-- A result must not be written without the text before it.
+local unsaved = {}
 for _, o in ipairs(others) do
-  local ok, e = pcall(one, o[1])
+  local op, tag = ARGV[o[1]], ARGV[o[1] + 1]
+  local ok, e = not unsaved[tag], unsaved[tag]
+  if ok then ok, e = pcall(one, o[1]) end
+  if not ok and op == 'save' then unsaved[tag] = e end
   out[o[2]] = ok and e or 'error ' .. text(e)
 end
 out[2] = hooks.due and hooks.due() or retries and redis.pcall('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''

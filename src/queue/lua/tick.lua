@@ -114,6 +114,7 @@ local function expire(tag, since, own)
   local size = call('HSTRLEN', C, tag)
   if size == 0 and call('HEXISTS', C, tag) == 0 then
     call('ZREM', B, tag)
+    call('HDEL', C, tag .. '\0saved')
     call('HDEL', D, tag)
     dropped = dropped + 1
     return true
@@ -192,7 +193,7 @@ local function orphan(tag, value)
     call('HSET', D, tag, (head or '0 0 - ') .. '-' .. stamp .. (tail or ' 0'))
     return
   end
-  call('HDEL', C, tag)
+  call('HDEL', C, tag, tag .. '\0saved')
   call('HDEL', D, tag)
 end
 

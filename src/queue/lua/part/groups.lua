@@ -34,6 +34,7 @@ local function promote(group, most)
       call('ZADD', R, 'NX', stamp, tag)
       done = done + 1
     else
+      redis.pcall('HDEL', C, tag .. '\0saved')
       call('HDEL', D, tag)
       call('HDEL', G, tag)
     end

@@ -103,6 +103,7 @@ local function hand_over_some(at)
     if token(values[i]) ~= tok then
       out[answer] = (values[i] or live) and 'held' or 'gone'
     elseif not live then
+      texts = {saved(tag, values[i])}
       forget({tag})
       out[answer] = 'taken'
     else
@@ -110,11 +111,14 @@ local function hand_over_some(at)
     end
   end
   repeat
-    done = {}
+    done, texts = {}, {}
     for _, i in ipairs(ours) do
       local why = gather(at[i] + 3)
       out[at.answer[i]] = why and 'error ' .. why or 'ok'
-      if not why then done[#done + 1] = tags[i] end
+      if not why then
+        done[#done + 1] = tags[i]
+        texts[#texts + 1] = saved(tags[i], values[i])
+      end
     end
   until push_all()
   if #done > 0 then forget(done) end

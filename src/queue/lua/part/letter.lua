@@ -3,9 +3,9 @@
 --         "COMMAND:WHOLE:QUEUE": the last of KEYS is a list, which COMMAND pushes to, the queue is named
 --         QUEUE, and if WHOLE is "1" the message is told, too.
 --         Before letter() a command must have had an effect, or tested that it may have one
--- Gives   letter(id, message, reason, attempts, status, error, answer, usage): writes it, without
---         an empty answer; usage: "CPU MAXRSS", "" or nil; why it was not written, or nil.  told:
---         bytes of a message that are told
+-- Gives   letter(id, message, reason, attempts, status, error, answer, usage, saved): writes it,
+--         without an empty answer; usage: "CPU MAXRSS", "" or nil; saved: a text, or nil or false;
+--         why it was not written, or nil.  told: bytes of a message that are told
 --
 -- Only the first letter of a call drops old ones: after dead_max was lowered they may be
 -- very many.  500 are more than a call writes.
@@ -65,7 +65,7 @@ local function announcement(number, id, message, reason, attempts, status, error
   return '{' .. table.concat(json, ',') .. '}'
 end
 
-local function letter(id, message, reason, attempts, status, error, answer, usage)
+local function letter(id, message, reason, attempts, status, error, answer, usage, saved)
   local list = push and KEYS[#KEYS]
   -- Redis before 7.2 does not say which command is not permitted.
   local function refusal(r, command, what)
@@ -91,6 +91,7 @@ local function letter(id, message, reason, attempts, status, error, answer, usag
   end
   local cpu, maxrss = string.match(usage or '', '^(%S+) (%S+)$')
   for _, w in ipairs(cpu and {'cpu', cpu, 'maxrss', maxrss} or {}) do words[#words + 1] = w end
+  for _, w in ipairs(saved and {'saved', saved} or {}) do words[#words + 1] = w end
   local number = redis.pcall(unpack(words))
   why = refusal(number, 'XADD')
   if list and not why then

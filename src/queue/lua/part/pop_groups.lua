@@ -59,7 +59,7 @@ end
 
 -- Words of commands that hold messages: run by hold().
 local held = {hset = {}, copy = {}, groups = {}, rows = {}, zadd = {}}
-local function put_aside(id, attempts, crashes, body, group)
+local function put_aside(id, attempts, crashes, body, group, kept)
   local g, class = group_now(group), attempts + crashes > 0 and '1' or '2'
   local before = g[class]
   if not before then
@@ -71,8 +71,9 @@ local function put_aside(id, attempts, crashes, body, group)
   local time, i = string.format('%017.6f', at), #held.hset + 1
   local unique = name .. 'h' .. text(aside)
   local tag = id and id .. '#' .. unique or '~' .. unique
-  held.hset[i], held.hset[i + 1] = tag, text(attempts) .. ' ' .. text(crashes) .. ' - ' .. stamp .. ' ' .. text(id and #id or #tag)
-  held.copy[i], held.copy[i + 1] = tag, body
+  held.hset[i], held.hset[i + 1] = tag, text(attempts) .. ' ' .. text(crashes) .. ' - ' .. stamp .. (kept and ' 0' or ' ') .. text(id and #id or #tag)
+  held.copy[#held.copy + 1], held.copy[#held.copy + 2] = tag, body
+  if kept then held.copy[#held.copy + 1], held.copy[#held.copy + 2] = tag .. '\0saved', kept end
   held.groups[i], held.groups[i + 1] = tag, group
   held.rows[i], held.rows[i + 1] = '0', held_row(group, class, time, tag)
   held.zadd[i], held.zadd[i + 1] = time, tag
@@ -148,7 +149,8 @@ local function fresh(enough)
         give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
       end
       take_places(tags, groups)
-      lease(zadd, hset, copy)
+      -- As in pop_list.
+      for i = 1, lease(zadd, hset, copy) and #zadd or 0 do redis.pcall('HDEL', C, zadd[i] .. '\0saved') end
     end
     hold()
     call('LTRIM', Q, oldest_left and m or 0, oldest_left and -1 or -m - 1)

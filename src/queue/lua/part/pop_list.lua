@@ -37,8 +37,10 @@ local function fresh(enough, newest)
       copy[k], copy[k + 1] = tag, body
       give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
     end
-    lease(zadd, hset, copy)
+    local leftovers = lease(zadd, hset, copy)
     call('LTRIM', Q, front and m or 0, front and -1 or -m - 1)
+    -- Another consumer has taken a message of one of these tags from rqd: so has its text.
+    for i = 1, leftovers and #zadd or 0 do redis.pcall('HDEL', C, zadd[i] .. '\0saved') end
     took = took + m
     if not newest then counted = counted + m end
   end

@@ -45,7 +45,8 @@ local function fresh(enough, newest)
       local tag = tags[i]
       if left < 1 then full = true break end
       seen_ids, bytes = seen_ids + 1, bytes + #id
-      local a, c, tok = match(inr[i] and sub(call('HGET', D, tag) or '', 1, 300) or '', '^(%d+) (%d+) (%S+)')
+      local value = inr[i] and sub(call('HGET', D, tag) or '', 1, 300) or ''
+      local a, c, tok = match(value, '^(%d+) (%d+) (%S+)')
       local bare, mark = unmark(tok or '-')
       if inb[i] or mark then
         away[#away + 1], away[#away + 2] = put_off(scores[i]), id
@@ -58,10 +59,11 @@ local function fresh(enough, newest)
         got, left = got + 1, left - (attempts + crashes > 0 and math.min(each, left) or 1)
         local token = name .. text(got)
         zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-        hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(#tag)
+        local body, length = with_text(tag, value, (#id > max or crashes > most) and #id or id, #tag)
+        hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. length
         copy[#copy + 1], copy[#copy + 2] = tag, id
         taken[#taken + 1] = id
-        give(tag, #tag, token, attempts, crashes, (#id > max or crashes > most) and #id or id)
+        give(tag, #tag, token, attempts, crashes, body)
       end
     end
     if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end

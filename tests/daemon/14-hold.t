@@ -1,0 +1,125 @@
+#!/bin/sh
+# "hold DURATION" of handlers: the queue is paused in all daemons for that time, and the message
+# is deferred.  It never makes a pause shorter.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+handler sh <<'H'
+echo "$RQD_ID" >>"$T/ran"
+case $RQD_ID in
+plain*) exit 0 ;;
+esac
+[ "$(grep -cx "$RQD_ID" "$T/ran")" -gt 1 ] || echo "hold ${RQD_ID#*:} 429 from $(printf '\033')carrier" >&3
+H
+handler persistent <<'H'
+while read -r n attempt length id && IFS= read -r message; do
+	[ -e "$T/told" ] && echo "$n ok" || echo "$n hold 2s busy"
+	: >"$T/told"
+done
+H
+cat >"$T/start" <<C
+defaults { $AS suspend_after = 3 }
+queue "q" { command = {"$T/sh"} }
+queue "says" { command = {"$T/persistent"} mode = "persistent" framing = "line" }
+queue "list" { kind = "list" command = {"$T/sh"} }
+queue "unique" { kind = "unique" key = "unique" command = {"$T/sh"} }
+queue "stream" { kind = "stream" command = {"$T/sh"} }
+C
+{ echo 'name = "web1"'; cat "$T/start"; } >"$T/web1"
+{ echo 'name = "web2"'; sed 's/q" {/q" { concurrency = 0/' "$T/start"; } >"$T/web2"
+rqd_start one <"$T/web1"
+push() { r lpush q "{\"id\":\"$1\"}" >/dev/null; }	# ID
+held() { log_wait 20 "event=held queue=q id=$1 " 1 one; }
+state() { ctl status q --json | sed -n 's/.*"state": *"\(\([^"\\]\|\\.\)*\)".*/\1/p' | head -n 1; }
+
+# -- the queue stands, then goes on --------------------------------------------------
+begun=$(msec)
+push a:3s
+ok 'held a:3s' 'a handler holds the queue'
+push plain
+like "$(log_lines 'event=held' one)" 'level=info event=held queue=q id=a:3s attempt=1 .*status=0 .*reason=answer delay=3.000 answer="429 from \\x1bcarrier"' 'the log says so'
+like "$(r --raw get qPAUSED)" '^handler@web1 20[0-9TZ:.-]* 429 from .carrier$' 'QPAUSED says who and why'
+ok '[ "$(r pttl qPAUSED)" -le 3000 ] && [ "$(r pttl qPAUSED)" -gt 0 ]' 'and ends by itself'
+like "$(ctl status q)" ' held [0-9.]+m?s by web1: 429 from .carrier' 'status'
+ok 'log_wait 20 "event=paused queue=q why=.handler@web1 " 1 one' 'the daemon pauses'
+is "$(cat "$T/ran")" a:3s 'nothing is delivered meanwhile'
+log_wait 20 'event=acked queue=q id=plain ' 1 one
+took=$(($(msec) - begun))
+ok '[ $took -ge 2900 ]' "then it goes on ($took ms)"
+log_wait 20 'event=acked queue=q id=a:3s ' 1 one
+is "$(log_lines 'event=acked queue=q id=a:3s' one | grep -c attempt=1)" 1 'no attempt is counted'
+
+# -- no pause becomes shorter ------------------------------------------------------------
+# Sets a pause while the handler runs, which then holds the queue.
+during() {	# ID WORDS-OF-SET...
+	_id=$1
+	shift
+	handler sh <<H
+echo "\$RQD_ID" >>"$T/ran"
+[ "\$(grep -cx "\$RQD_ID" "$T/ran")" -eq 1 ] || exit 0
+: >"$T/at"
+until [ -e "$T/go" ]; do sleep 0.05; done
+echo "hold \${RQD_ID#*:} from the handler" >&3
+H
+	rm -f "$T/at" "$T/go"
+	push "$_id"
+	wait_for 20 '[ -e "$T/at" ]'
+	[ $# -eq 0 ] || r set qPAUSED "$@" >/dev/null
+	: >"$T/go"
+	held "$_id"
+}
+during b:5s 'ann@host 2026-11-27T08:00:00.000Z deploy'
+like "$(r get qPAUSED) $(r pttl qPAUSED)" 'deploy -1$' 'a pause of a person stays'
+r del qPAUSED >/dev/null
+during c:5s 'ann@host 2026-11-27T08:00:00.000Z deploy' px 600000
+like "$(r get qPAUSED)" 'deploy$' 'so does a longer one'
+ok '[ "$(r pttl qPAUSED)" -gt 590000 ]' 'with its time'
+r del qPAUSED >/dev/null
+during d:5m 'ann@host 2026-11-27T08:00:00.000Z deploy' px 20000
+like "$(r get qPAUSED)" '^handler@web1 .* from the handler$' 'a longer hold replaces a shorter pause'
+ok '[ "$(r pttl qPAUSED)" -gt 290000 ]' 'with its time'
+ctl resume q >"$T/said"
+is $? 0 'rqctl resume ends it'
+is "$(r exists qPAUSED)" 0 'the key is gone'
+like "$(ctl show q d:5m)" '^retry .*, due in (5|4)' 'the message stays deferred'
+
+# -- an hour at most ---------------------------------------------------------------------
+during e:3h
+ok '[ "$(r pttl qPAUSED)" -gt 3590000 ] && [ "$(r pttl qPAUSED)" -le 3600000 ]' 'three hours count as one'
+like "$(log_lines 'event=held queue=q id=e:3h' one)" 'delay=3600.000 .*warning="a handler may hold the queue for 1h at most"' 'and the log says so'
+ok '[ "$(($(r zscore qRETRY e:3h | cut -d. -f1) - $(date +%s)))" -le 3600 ]' 'for the message, too'
+ctl resume q >/dev/null
+
+# -- what is none --------------------------------------------------------------------------
+handler sh <<'H'
+case $RQD_ID in
+short) echo "hold 0.5" >&3 ;;
+none) echo "hold carrier is down" >&3 ;;
+*) [ -e "$T/$RQD_QUEUE.held" ] || { : >"$T/$RQD_QUEUE.held"; echo "hold 1s x" >&3; } ;;
+esac
+H
+push short
+push none
+log_wait 20 'event=retry queue=q id=none ' 1 one
+is "$(log_lines 'event=retry queue=q id=(short|none) .*reason=protocol' one | wc -l)" 2 'it needs a duration of a second'
+r lpush list x >/dev/null
+ok 'log_wait 20 "event=failed queue=list .*reason=protocol" 1 one' 'a queue that keeps nothing cannot defer'
+
+# -- other kinds, and persistent handlers ---------------------------------------------------
+r lpush says '{"id":1}' >/dev/null
+r zadd unique 1 job >/dev/null
+r xadd stream '*' a b >/dev/null
+for q in says unique stream; do
+	ok "log_wait 20 'event=held queue=$q ' 1 one" "$q: held"
+	ok "log_wait 20 'event=acked queue=$q ' 1 one" "$q: and done later"
+done
+is "$(log_count event=suspended one)" 0 'a hold is no failure'
+
+cat >"$T/try.conf" <<C
+queue "t" { command = {"/bin/sh", "-c", "echo hold 2h >&3"} $AS }
+C
+echo m | "$RQCTL" -c "$T/try.conf" try t >"$T/said" 2>&1
+like "$(cat "$T/said")" 'would be deferred, and the queue held, for 1h$' 'rqctl try'
+rqd_stop one
