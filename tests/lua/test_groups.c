@@ -2,7 +2,8 @@
  * Random sequences of the scripts on messages that belong to groups.  After each step every
  * message is in one place, and QGROUP and QORDER fit.  With one place for a group, no message
  * starts before all earlier ones of its group are done; with N, no more than N are in flight.
- * Half of the runs pop from the left end.  Each dead letter is announced once.
+ * Half of the runs pop from the left end.  Each dead letter is announced once, and each delivery
+ * gets the text that an earlier one of its message has saved last.
  */
 #define RIG_KEY "{orders}"
 #include "script_test.h"
@@ -16,11 +17,12 @@ static struct record {
 	bool		 later;		/* it did not come by the list, or came again */
 	enum state	 state;
 	bool		 in_flight;
+	unsigned	 saved;		/* its last text; 0: none */
 	struct popped	 p;		/* its last delivery */
 	bool		 has;
 } records[MESSAGES];
 static int nrecords, letters;
-static unsigned calls;
+static unsigned calls, texts;
 
 static void
 payload(char text[64], int i)
@@ -125,6 +127,7 @@ step_pop(int most)
 		check_start(i);
 		assert_true(records[i].state == WAITS || records[i].state == STARTED);
 		assert_false(records[i].in_flight);
+		assert_int_equal(p[k].saved != NULL ? atoi(p[k].saved) : 0, records[i].saved);
 		records[i].state = STARTED;
 		records[i].in_flight = true;
 		if (records[i].has)
@@ -156,9 +159,16 @@ step_settle(const char *op)
 {
 	static const char *const ops[] = { "ack", "ack", "retry", "defer", "return", "dead" };
 	int i = any_in_flight();
+	char text[16] = "";
 
 	if (i < 0)
 		return;
+	if (unit_below(3) == 0) {
+		records[i].saved = unit_below(4) > 0 ? ++texts : 0;
+		if (records[i].saved > 0)
+			snprintf(text, sizeof(text), "%u", texts);
+		assert_string_equal(rig_settle(&rig, "save", &records[i].p, text), "ok");
+	}
 	if (op == NULL)
 		op = ops[unit_below(ARRAY_LEN(ops))];
 	assert_string_equal(rig_settle(&rig, op, &records[i].p,
