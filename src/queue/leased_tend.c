@@ -379,7 +379,6 @@ leased_ticked(struct leased *a, struct call *call UNUSED, enum conn_answer answe
 void
 leased_tick(struct leased *a, bool at_once)
 {
-	bool follows = a->tick_rank > 0 || a->round.requeued + a->round.promoted > 0;
 	usec_t now = clock_mono();
 	struct call *call;
 	struct words *w;
@@ -402,8 +401,8 @@ leased_tick(struct leased *a, bool at_once)
 	words_fmt(w, "%d", TICK_ENTRIES);
 	words_fmt(w, "%d", TICK_BYTES);
 	words_fmt(w, "%" PRId64, a->tick_rank);
-	/* Only the first tick of a round sweeps QDELIVERY. */
-	words_add(w, follows || a->closing ? "-" : a->tick_cursor);
+	/* Only the first tick of a round sweeps QDELIVERY, and none at the end. */
+	words_add(w, at_once ? "-" : a->tick_cursor);
 	words_fmt(w, "%.3f", (double)a->cfg->dead_max_age / (double)SEC);
 	leased_words(call);
 	queue_add_counters(a->stats, w);

@@ -7,10 +7,10 @@
 --         letter ... their ids in QDEAD
 -- Returns {done, moved}: how many of ARGV's letters this call has handled, in their
 --         order, and how many of these existed
--- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now, no
+-- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now in the order of ARGV, no
 --         attempts, before its letter is deleted.  Its tag is its id, followed by
---         #letter until no live message has it: letters of two queues may have one
---         number.  It has the saved text of its letter again.  Of a zset each id is in Q, due now, or before, if it was; with a saved text
+--         #letter until no live message has it, or could be held under it (see
+--         part/pop_groups.lua): letters of two queues may have one number.  It has the saved text of its letter again.  Of a zset each id is in Q, due now, or before, if it was; with a saved text
 --         in QRETRY, as a retry, unless it is there or runs: then the text is dropped.
 --         A letter without message stays.
 -- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
@@ -18,6 +18,7 @@
 local call, room = redis.call, tonumber(ARGV[1])
 local t = call('TIME')
 local now = string.format('%.6f', t[1] + t[2] / 1e6)
+local done, moved, bytes = 0, 0, 0
 -- The commands that change nothing go first so that maxmemory refuses none of the later
 -- ones, and so that a missing permission shows before the first change.
 --@ for list
@@ -31,11 +32,13 @@ call('ZADD', R, 'XX', 0, '\0' .. now)
 local function put(letter, id, body, saved)
   if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
   local tag = id
-  while call('ZSCORE', B, tag) or call('ZSCORE', R, tag) do tag = tag .. '#' .. letter end
+  while string.find(tag, '%.h%d+$') or call('ZSCORE', B, tag) or call('ZSCORE', R, tag) do
+    tag = tag .. '#' .. letter
+  end
   call('HSET', C, tag, body)
   if saved then call('HSET', C, tag .. '\0saved', saved) end
   call('HSET', D, tag, '0 0 - ' .. now .. (saved and ' 0' or ' ') .. #id)
-  call('ZADD', R, now, tag)
+  call('ZADD', R, string.format('%.6f', now + (moved - #ARGV) * 1e-6), tag)
 end
 --@ for zset
 local Q, X, B, C, R, D = unpack(KEYS)
@@ -57,7 +60,6 @@ end
 --@ end
 call('XDEL', X, '0-0')
 
-local done, moved, bytes = 0, 0, 0
 for i = 2, #ARGV do
   local letter, id, body, saved = ARGV[i], nil, nil, nil
   if bytes > room then break end

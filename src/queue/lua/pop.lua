@@ -240,6 +240,9 @@ local function take(tags, values)
 --@ end
   for i, tag in ipairs(tags) do
     local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+--@ for groups
+    l = l or #(match(tag, '^(.*)#[^#]*%.h%d+$') or tag)
+--@ end
     local attempts = math.min(tonumber(a) or 0, 999999999)
     local bare, mark, _, front = unmark(tok or '-')
     local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
@@ -257,7 +260,7 @@ local function take(tags, values)
 --@ for groups
       local id, group = sub(tag, 1, tonumber(l) or -1), nil
       if not own[i] and not mark and type(body) == 'string' then group = group_of(body, id) end
-      if group == false or aside > 0 and (aside == 500 or work > 2500 or bytes + size > room) then full = true break end
+      if group == false or work > 2500 or aside > 0 and (aside == 500 or bytes + size > room) then full = true break end
       if enters(group) then
         starts[i] = group
       else
@@ -310,6 +313,7 @@ local function take(tags, values)
     for _, tag in ipairs(gone) do redis.pcall('HDEL', C, tag .. '\0saved') end
 --@ for groups
     leave_groups(gone, places)
+    groups_now = {}
 --@ end
   end
 end

@@ -71,13 +71,13 @@ local waiting, counters, delayed = 0, 10, ''
 --@ for list groups
 local H, G, O, push = KEYS[9], KEYS[10], KEYS[11], ARGV[10]
 counters = 11
+--@ include groups
 --@ for groups
 local places = tonumber(ARGV[12])
 counters = 13
 call('ZCARD', H)
 call('HLEN', G)
 call('ZCARD', O)
---@ include groups
 --@ include places
 --@ for list groups
 --@ include taken
@@ -239,16 +239,29 @@ end
 if age > 0 then attempt(forget_letters) end
 
 --@ for list
--- A daemon without groups: nobody would ever deliver what others have held.
+-- A daemon without groups: nobody would ever deliver what others have held.  Places of messages
+-- that are live stay: daemons with groups may go on.  So does what is not rqd's.
 local function release()
-  if call('ZCARD', H) + call('ZCARD', O) == 0 then return end
-  local n = math.min(call('ZCARD', H), batch)
-  for _ = 1, n do
-    local e = call('ZRANGE', H, 0, 0, 'WITHSCORES')
-    call('ZADD', R, 'NX', e[2], e[1])
-    call('ZREM', H, e[1])
+  for _, key in ipairs({H, O}) do
+    local rank, moved, size = 0, 0, 0
+    while rank + moved < batch and size <= 262144 do
+      local e = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+      if not e[1] then break end
+      local time, tag = string.match(e[1], '^[^%z]+%z%d([^%z]*)%z(.*)$')
+      if key == H then time, tag = e[2], call('HEXISTS', C, e[1]) == 1 and e[1] end
+      size = size + #e[1]
+      if tag and (time ~= '' or not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))) then
+        if time ~= '' then call('ZADD', R, 'NX', time, tag) end
+        unhold(tag)
+        call('ZREM', O, e[1])
+        call('HDEL', G, tag)
+        moved = moved + 1
+      else
+        rank = rank + 1
+      end
+    end
+    if moved > 0 and call('ZCARD', key) > rank then more = 1 end
   end
-  if n == batch then more = 1 else call('UNLINK', G, O) end
 end
 
 attempt(release)

@@ -2,7 +2,7 @@
 -- Needs   call; C R D H G O: QCONTEXT QRETRY QDELIVERY QHELD QGROUP QORDER; stamp: the time
 -- Gives   row(group, tag), held_row(group, class, time, tag): of QORDER; held_at(tag): the time in
 --         such a row, nil if the tag is not held; promote(group, most): makes the first held
---         messages due; leave_groups(tags, most): they have left QBACKUP and QRETRY, so as many
+--         messages due, in their order; leave_groups(tags, most): they have left QBACKUP and QRETRY, so as many
 --         held messages of their groups are due now, but a group has no more than `most`; nil: no
 --         limit is known; unhold(tag): a held message leaves; permitted(): tests permissions
 --
@@ -31,7 +31,7 @@ local function promote(group, most)
     if call('HEXISTS', C, tag) == 1 then
       if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
       call('ZADD', O, '0', row(group, tag))
-      call('ZADD', R, 'NX', stamp, tag)
+      call('ZADD', R, 'NX', string.format('%.6f', stamp - (most - done - 1) * 1e-6), tag)
       done = done + 1
     else
       redis.pcall('HDEL', C, tag .. '\0saved')

@@ -1,9 +1,10 @@
 -- places: how many messages of a group may start.
 -- Needs   groups; B: QBACKUP; places: how many a group has
--- Gives   group_now(group): {used, held, first}: how many places are taken; whether messages are
---         held; the tag of the first.  It is read once in a call.  Removes the rows of messages that are nowhere, and makes
---         held messages due for which there is a place; work: rows read;
---         promoted_any: whether any were made due
+-- Gives   group_now(group): {used, held, first, promoted, lost}: how many places are taken; whether
+--         messages are held; the tag of the first.  It is read once in a call.  Removes the rows of
+--         messages that are nowhere, and makes held messages due for which there is a place:
+--         promoted, how many, nil: none is free; lost: QHELD did not have the first; work: rows
+--         read; promoted_any: whether any were made due
 -- Redis converts a number of Lua to text slowly.
 local groups_now, work, promoted_any = {}, 0, false
 local limit = string.format('%d', places + 1)
@@ -31,8 +32,10 @@ local function group_now(group)
     if stale then call('ZREM', O, unpack(stale)) end
   until not stale
   if g.held and g.used < places then
-    work = work + 10 * promote(group, places - g.used)
-    g.used, g.promoted, promoted_any = places, true, true
+    g.lost = not call('ZSCORE', H, g.first)
+    g.promoted = promote(group, places - g.used)
+    work = work + 10 * (g.promoted > 0 and g.promoted or 10)
+    g.used, promoted_any = places, true
   end
   groups_now[group] = g
   return g

@@ -3,10 +3,13 @@
 -- Gives   fresh(enough); took, counted: as pop_list; put_aside(id, ...), hold(): for a due retry
 --
 -- A message whose group is full, or has messages that wait, leaves the list, too: it is held.
--- Its tag ends in "#" and a name that no other tag has.  So no other message, pushed or replayed,
--- can get this tag.
+-- Its tag ends in "#" and a name that no other tag has: pushed and replayed messages whose ids
+-- look like it get other tags.
 local took, counted, last, aside, oldest_left = 0, 0, ' ' .. stamp .. ' ', 0, ARGV[11] == 'left'
 local by_text = gsub(by, '%p', '%%%0')
+local escape = find(by, '/', 1, true) and '\\' or '\\u'
+-- ident() and group_member() may both have to decode a message.
+decodes = 2 * decodes
 
 -- The text of a member that is a string or an integer; nil: it has none; false: this call has
 -- decoded enough.  A member that stands among the first 512 bytes, before any other object or
@@ -25,7 +28,7 @@ local function group_member(s)
       if text then return text end
     end
   end
-  if not at and not find(s, '\\u', 1, true) or find(s, '\0', 1, true) then return nil end
+  if not at and not find(s, escape, 1, true) or find(s, '\0', 1, true) then return nil end
   if decodes < 65536 and #s > decodes then return false end
   decodes = decodes - #s
   local ok, o = pcall(cjson.decode, s)
@@ -35,7 +38,9 @@ local function group_member(s)
     s = gsub(s, '("' .. by_text .. '"[ \t\r\n]*:[ \t\r\n]*)(-?[1-9]%d*)([ \t\r\n]*[,}])', '%1"%2"%3')
     local again_ok, o2 = pcall(cjson.decode, s)
     local text = again_ok and type(o2) == 'table' and o2[by]
-    value = type(text) == 'string' and text or value == 0 and '0'
+    if type(text) == 'string' then value = text
+    elseif value == 0 then value = '0'
+    elseif not at and value % 1 == 0 and math.abs(value) < 1e15 then value = string.format('%.0f', value) end
   end
   return type(value) == 'string' and value or nil
 end
@@ -67,8 +72,9 @@ local function put_aside(id, attempts, crashes, body, group, kept)
     before = tonumber(r and match(r, '^[^%z]*%z.([^%z]*)') or '') or 0
   end
   local at = math.max(now, before + 1e-6)
-  g.held, g[class], aside = true, at, aside + 1
+  g.held, aside = true, aside + 1
   local time, i = string.format('%017.6f', at), #held.hset + 1
+  g[class] = tonumber(time)
   local unique = name .. 'h' .. text(aside)
   local tag = id and id .. '#' .. unique or '~' .. unique
   held.hset[i], held.hset[i + 1] = tag, text(attempts) .. ' ' .. text(crashes) .. ' - ' .. stamp .. (kept and ' 0' or ' ') .. text(id and #id or #tag)
@@ -130,7 +136,7 @@ local function fresh(enough)
       else
         put_aside(id, 0, 0, body, group)
       end
-    until m == 25 or got == enough or took + m == waiting or aside == 500
+    until m == 25 or got == enough or took + m == waiting or aside == 500 or work >= 2500
     if m == 0 then break end
     if n > 0 then
       local inb = call('ZMSCORE', B, unpack(tags))
@@ -138,7 +144,7 @@ local function fresh(enough)
       local zadd, hset, copy, used = {}, {}, {}, {}
       for j = 1, n do
         local tag, body, k = tags[j], bodies[j], 2 * j - 1
-        if inb[j] or inr and inr[j] or used[tag] then
+        if inb[j] or inr and inr[j] or used[tag] or find(tag, '%.h%d+$') then
           repeat tag = tag .. '#' .. tokens[j]
           until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
         end
