@@ -51,7 +51,7 @@ struct walk {
 	usec_t		 began;
 	/* The position of the walk, and its results: */
 	struct waiting_place at;
-	double		 now;		/* Redis seconds, of the last page */
+	double		 since, now;	/* Redis seconds, of the first and of the last page */
 	int64_t		 looked;	/* letters, of so many in total */
 	int64_t		 total;
 	int64_t		 matched;	/* messages that it has found */
@@ -425,6 +425,8 @@ is_chosen(const struct walk *w, const struct waiting *m)
 	if (w->at.key == KEY_RETRY && w->part == PART_DELAYED && (m->delivery.attempts > 0 ||
 	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= w->now))
 		return false;
+	if (w->at.key == KEY_RETRY && w->action != NULL && waiting_is_next(m, w->since, w->now))
+		return false;
 	if (w->at.key == KEY_QUEUE && waiting_due(m) <= w->now)
 		return false;
 	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
@@ -474,6 +476,7 @@ walk_page(struct walk *w, const struct redisReply *page)
 	int rc = 0;
 
 	w->now = waiting_now(page);
+	w->since = w->since > 0 ? w->since : w->now;
 	for (size_t i = 0; i < waiting_len(page) && rc == 0 && goes_on(w); i++) {
 		waiting_get(page, i, &m);
 		if (m.score != score)

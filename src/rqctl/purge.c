@@ -18,6 +18,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "rqctl/waiting.h"
 
 #define STEP	500LL	/* deleted per call */
 
@@ -35,6 +36,7 @@ static const struct part {
 struct purge {
 	struct ctl	*ctl;
 	struct depth	*depths;	/* of each key, as they were counted; owned */
+	double		 since;		/* Redis seconds of a key's first page of tags; 0: none yet */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
 	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
 };
@@ -87,30 +89,33 @@ pass_entries(struct purge *p, int64_t counted)
 
 /* Deletes some of the key's tags from `offset` on; *there: how many it has looked at. */
 static int64_t
-drop_tags(struct ctl *c, enum key key, int64_t offset, int64_t most, int64_t *there)
+drop_tags(struct purge *p, enum key key, int64_t offset, int64_t most, int64_t *there)
 {
+	struct ctl *c = p->ctl;
 	char *const *k = c->target.keys.name;
-	struct redisReply *tags = ask(c, "ZRANGE %s %lld %lld", k[key], (long long)offset,
-	    (long long)(offset + most - 1));
+	struct waiting_place at = { .key = key, .passed = offset };
+	struct redisReply *page = waiting_page(c, &c->target, &at, most, 0);
 	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s %s", k[KEY_CONTEXT],
 	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
 	    k[KEY_ORDER], "", "", keys_group(&c->target.keys), "");
 	struct redisReply *reply;
-	int64_t n = tags == NULL ? -1 : 0;
-	const char *tag;
-	size_t len;
+	int64_t n = page == NULL ? -1 : 0;
+	struct waiting m;
 
-	*there = (int64_t)reply_len(tags);
-	for (size_t i = 0; i < reply_len(tags); i++)
-		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
-			words_mem(&w, tag, len);
+	*there = (int64_t)waiting_len(page);
+	p->since = p->since > 0 || page == NULL ? p->since : waiting_now(page);
+	for (size_t i = 0; i < waiting_len(page); i++) {
+		waiting_get(page, i, &m);
+		if (!waiting_is_next(&m, p->since, waiting_now(page)))
+			words_mem(&w, m.tag, m.taglen);
+	}
 	if (*there > 0) {
 		reply = ask_script_words(c, "drop", 8, &w);
 		n = reply != NULL ? reply_int_at(reply, 0) : -1;
 		reply_free(reply);
 	}
 	words_done(&w);
-	reply_free(tags);
+	reply_free(page);
 	return n;
 }
 
@@ -128,6 +133,7 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	int64_t offset = 0, done = 0, there = 1, n;
 	long long most;
 
+	p->since = 0;
 	/* Ids that are due and those that are due later are in one zset. */
 	if (t->source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED)) {
 		key = t->keys.name[KEY_QUEUE];
@@ -137,8 +143,8 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	while (there > 0 && done < counted && !ctl_interrupted()) {
 		most = counted - done < STEP ? counted - done : STEP;
 		if (part->key == KEY_RETRY || part->key == KEY_HELD) {
-			n = drop_tags(c, part->key, offset, most, &there);
-			offset += there - n;	/* these stay: they are in flight */
+			n = drop_tags(p, part->key, offset, most, &there);
+			offset += there - n;	/* these stay: they are in flight, or new */
 		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
 			there = 0;

@@ -31,6 +31,7 @@ struct pushing {
 	struct ctl	*ctl;
 	struct target	*target;
 	const char	*at;		/* when they are due, in Redis seconds; "": after delay */
+	wall_t		 next;		/* with at: of the next message, 1 us later: in their order */
 	const char	*delay;		/* seconds; NULL: now */
 	char		 text[32];	/* holds at or delay */
 	struct words	 batch;		/* messages that are not pushed yet */
@@ -76,7 +77,6 @@ parse_due(struct pushing *p)
 	struct ctl *c = p->ctl;
 	char *cause;
 	usec_t delay = 0;
-	wall_t at;
 
 	if (ctl_given(c, OPT_DELAY) && ctl_given(c, OPT_AT))
 		return ctl_error(c, EX_USAGE, "--delay and --at do not go together");
@@ -87,10 +87,9 @@ parse_due(struct pushing *p)
 		p->at = "";
 		p->delay = p->text;
 	} else if (ctl_given(c, OPT_AT)) {
-		if (parse_clock(ctl_value(c, OPT_AT), &at) == -1 &&
-		    units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1)
+		if (parse_clock(ctl_value(c, OPT_AT), &p->next) == -1 &&
+		    units_parse_time(ctl_value(c, OPT_AT), &p->next, &cause) == -1)
 			return ctl_wrong(c, OPT_AT, cause);
-		snprintf(p->text, sizeof(p->text), "%.6f", (double)at / 1e6);
 		p->at = p->text;
 		p->delay = "0";
 	}
@@ -123,6 +122,8 @@ send_message(struct pushing *p, int i)
 		target_select(t, shard_keys_pick(t->cfg, text, len));
 	k = t->keys.name;
 	key = k[KEY_QUEUE];
+	if (p->at == p->text)
+		snprintf(p->text, sizeof(p->text), "%.6f", (double)p->next++ / 1e6);
 	if (t->source == SOURCE_CHANNEL) {
 		ask_add(&w, "PUBLISH %s", t->cfg->keys[0]);
 	} else if (t->source == SOURCE_IDS) {

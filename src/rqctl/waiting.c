@@ -115,6 +115,13 @@ waiting_get(const struct redisReply *page, size_t i, struct waiting *ret)
 		ret->data = "";
 }
 
+bool
+waiting_is_next(const struct waiting *m, double since, double now)
+{
+	return m->delivery.attempts == 0 && m->delivery.crashes == 0 && m->score >= since &&
+	    m->score <= now;
+}
+
 /* The tag of a retry begins with the id. */
 const char *
 waiting_id(const struct target *t, const struct waiting *m, char *buf)

@@ -71,6 +71,12 @@ double	 waiting_now(const struct redisReply *);	/* Redis seconds of the page */
 void	 waiting_get(const struct redisReply *, size_t, struct waiting *);
 
 /*
+ * Whether it may be a message of a group that was held until a walk, which began at `since`, has
+ * removed the one before it: nobody has chosen it.
+ */
+bool	 waiting_is_next(const struct waiting *, double since, double now);
+
+/*
  * Where an entry of a stream is: state is "" (there is no such entry), "waiting", "pending" or
  * "done".  NULL after an error was reported.
  */
