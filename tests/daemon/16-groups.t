@@ -92,6 +92,38 @@ is "$(ctl purge q --held -y)" 'purged 99 held of q' 'purge deletes held ones'
 rm "$T/hold"
 wait_ok 10 'no_keys' 'nothing of them is left'
 
+# -- purge and bury leave alone what they make due --
+touch "$T/hold"
+push 1 h; push 2 h; push 3 h; push 4 h
+wait_for 10 '[ "$(r zcard qHELD)" = 3 ]'
+rqd_kill9
+# 1 has failed, and so have 259 others that have no group.
+r eval 'redis.call("DEL", "qBACKUP") for i = 1, 260 do local tag = i == 1 and "1" or "r" .. i
+	redis.call("HSET", "qCONTEXT", tag, "x") redis.call("ZADD", "qRETRY", 1000 + i, tag)
+	redis.call("HSET", "qDELIVERY", tag, "1 0 - 1000.000000 " .. #tag) end' 0 >/dev/null
+like "$(ctl bury q --all -y)" 'buried 260 messages of q' 'bury takes those that had failed'
+is "$(r zcard qRETRY) $(r zcard qHELD)" '1 2' 'and not the next one of the group, which is due'
+# x is in flight elsewhere: it stays.
+r hset qCONTEXT x x >/dev/null
+r hset qDELIVERY x '0 0 other.1.1 1000.000000 1' >/dev/null
+r zadd qRETRY 999 x >/dev/null
+is "$(ctl purge q --retry -y)" 'purged 1 retry of q' 'nor does purge take the next one'
+is "$(r zcard qRETRY) $(r zcard qHELD)" '2 1' 'which is due'
+r hdel qCONTEXT x >/dev/null
+r del qDEAD >/dev/null
+rm "$T/hold"
+: >"$T/done"
+rqd_start <"$T/start"
+wait_ok 20 '[ "$(grep -c "^h " "$T/done")" = 2 ]' 'the rest runs'
+is "$(tr '\n' ' ' <"$T/done")" 'h 3 h 4 ' 'in its order'
+wait_for 20 'no_keys'
+
+# -- lines that are pushed for one time --
+seq 7 12 | sed 's/.*/{"id":&,"g":"l"}/' | ctl push q --lines --at @4102444800 >/dev/null
+is "$(r zrange qRETRY 0 -1 | sed 's/#.*//' | tr '\n' ' ')" '7 8 9 10 11 12 ' 'lines keep their order with --at'
+ctl purge q --retry -y >/dev/null
+wait_for 20 'no_keys'
+
 # -- a flood --
 touch "$T/hold"
 push 0 h
