@@ -22,6 +22,7 @@ local function held_row(group, class, time, tag)
   return group .. '\0' .. class .. time .. '\0' .. tag
 end
 
+local due_now = 0	-- by this call: each is due 1 us after the one before
 local function promote(group, most)
   local done = 0
   local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', '0', string.format('%d', most + 20))
@@ -31,7 +32,8 @@ local function promote(group, most)
     if call('HEXISTS', C, tag) == 1 then
       if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
       call('ZADD', O, '0', row(group, tag))
-      call('ZADD', R, 'NX', string.format('%.6f', stamp - (most - done - 1) * 1e-6), tag)
+      call('ZADD', R, 'NX', string.format('%.6f', stamp + due_now * 1e-6), tag)
+      due_now = due_now + 1
       done = done + 1
     else
       redis.pcall('HDEL', C, tag .. '\0saved')
