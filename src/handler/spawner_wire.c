@@ -19,7 +19,7 @@ next_string(const char *p)
 	return p + strlen(p) + 1;
 }
 
-/* How many strings a start has: an id, perhaps a channel or a saved text, and members; 0: no message. */
+/* Strings of a start: an id, perhaps a channel or a saved text, and members; 0: no message. */
 static uint32_t
 count_strings(const struct spawner_order *o)
 {

@@ -36,7 +36,7 @@ static const struct part {
 struct purge {
 	struct ctl	*ctl;
 	struct depth	*depths;	/* of each key, as they were counted; owned */
-	double		 since;		/* Redis seconds of a key's first page of tags; 0: none yet */
+	double		 since;		/* Redis' seconds at a key's first page; 0: none yet */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
 	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
 };

@@ -31,7 +31,7 @@ struct pushing {
 	struct ctl	*ctl;
 	struct target	*target;
 	const char	*at;		/* when they are due, in Redis seconds; "": after delay */
-	wall_t		 next;		/* with at: of the next message, 1 us later: in their order */
+	wall_t		 next;		/* with at: of the next message, 1 us later each */
 	const char	*delay;		/* seconds; NULL: now */
 	char		 text[32];	/* holds at or delay */
 	struct words	 batch;		/* messages that are not pushed yet */

@@ -78,7 +78,7 @@ bound 'a message that pushes another' 7 82 1 'event=acked queue=ack ' 1 'r lpush
 head -c 16000000 /dev/zero | tr '\0' x >"$T/large"
 bound 'a message of 16 MB' 5 44 1 'event=acked queue=ack ' 1 'redis-cli -s "$SOCK" -x lpush ack <"$T/large" >/dev/null'
 # The verb's own scripts count, too.
-bound 'a message that is cancelled as it runs' 6 70 1 'event=cancelled queue=slow ' 1 \
+bound 'a message that is cancelled as it runs' 6 75 1 'event=cancelled queue=slow ' 1 \
     'r lpush slow "{\"id\":1}" >/dev/null; wait_for 10 "[ \$(r hlen slowCONTEXT) -eq 1 ]"; ctl cancel slow 1 >/dev/null'
 bound 'a connection that is cut' 32 420 1 event=redis_up 1 'r client kill type normal skipme yes >/dev/null'
 bound 'five idle seconds' 2 20 0 . 0 'sleep 5'
