@@ -97,7 +97,7 @@ FIXTURE_TEST(umask_nice_limits_directory)
 	t.q->limit_cpu = 1234;
 	t.q->limit_fsize = 4096 * 1024;
 	t.q->limit_core = 0;
-	t.q->limit_nproc = 777;
+	t.q->limit_nproc = 7777;
 	t.q->limit_as = (uint64_t)3 << 30;
 	set(&t.q->directory, "/usr");
 	SH("umask; nice; pwd; cat /proc/self/limits; id -u");
@@ -110,7 +110,7 @@ FIXTURE_TEST(umask_nice_limits_directory)
 	expect_line("Max cpu time              1234                 1235 ");
 	expect_line("Max file size             4194304              4194304 ");
 	expect_line("Max core file size        0                    0 ");
-	expect_line("Max processes             777                  777 ");
+	expect_line("Max processes             7777                 7777 ");
 	expect_line("Max address space         3221225472           3221225472 ");
 	got_free(g);
 }
