@@ -149,14 +149,15 @@ delivery_saves(const struct delivery *d)
 
 /*
  * Wakes the target queues that are this daemon's, so that they need not wait for Redis
- * to report the push.
+ * to report the push.  answer: to the result.
  */
 static void
-leased_report_pushed(const struct leased *a, const struct delivery *d)
+leased_report_pushed(const struct leased *a, const struct delivery *d, const char *answer)
 {
 	const char *key = a->cfg->dead_key;
 
-	if (key != NULL && d->verdict.op != VERDICT_ACK)
+	if (key != NULL && (strncmp(answer, "cancelled dead", 14) == 0 ||
+	    (d->verdict.op == VERDICT_DEAD && strcmp(answer, "ok") == 0)))
 		watch_note_change(a->env->watch, key, strlen(key));
 	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
 		key = pushes_target(d->result.pushes, i)->key;
@@ -300,9 +301,10 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	for (size_t i = 0; i < call->n; i++) {
 		at += delivery_saves(call->v[i]);
 		text = reply_str_at(reply, at++);
-		leased_report_pushed(a, call->v[i]);
-		if (leased_answered_one(a, call->v[i], text != NULL ? text : "error"))
-			good |= text != NULL && strcmp(text, "ok") == 0;
+		text = text != NULL ? text : "error";
+		leased_report_pushed(a, call->v[i], text);
+		if (leased_answered_one(a, call->v[i], text))
+			good |= strcmp(text, "ok") == 0;
 	}
 	if (complained && good && a->refused == 0)
 		leased_complain(a, LEASED_SETTLE, NULL);

@@ -15,6 +15,8 @@ dead) echo 'no such customer' >&2; exit 65 ;;
 odd) printf 'caf\303\251 \377\n' >&2; exit 65 ;;
 chatty) head -c 3000 /dev/zero | tr '\0' y >&2; exit 65 ;;
 accents) { printf y; yes "$(printf '\303\251')" | head -n 1500 | tr -d '\n'; echo; } >&2; exit 65 ;;
+says) echo 'dead no such customer' >&3 ;;
+wordy) printf 'dead y%s\n' "$(yes "$(printf '\303\251')" | head -n 1500 | tr -d '\n')" >&3 ;;
 slow) sleep 600 ;;
 crash) kill -9 "$(cat "$T/daemon")"; sleep 60 ;;
 *) exit 1 ;;
@@ -60,6 +62,13 @@ is "$(member chatty .error | wc -c)" 1025 'of which 1 KiB is told'
 push accents
 told accents 'one whose last 1 KiB begin within a character'
 is "$(member accents '.error | rtrimstr("\n") | [length, .[0:2]] | join(" ")')" '511 éé' 'which is left out'
+push says
+told says 'one whose handler says why'
+is "$(member says '"\(.reason) \(.answer)"')" 'answer no such customer' 'in its words'
+push wordy
+told wordy 'one with many words'
+is "$(member wordy '.answer | [length, .[0:2]] | join(" ")')" '512 yé' 'of which the first 1 KiB is told, to the end of a character'
+is "$(member dead .answer)" null 'without words there is no member'
 push again
 told again 'one of the last attempt'
 is "$(member again '.reason, .attempts' | tr '\n' ,)" 'attempts,2,' 'with its attempts'

@@ -48,6 +48,33 @@ FIXTURE_TEST(test_outcomes)
 	assert_int_equal(keys(), 1);
 }
 
+static void
+count(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* Of all results only a dead letter wakes the queue that on_dead names. */
+FIXTURE_TEST(test_on_dead)
+{
+	unsigned changes = 0;
+	struct watch_key key = { .key = "alerts", .len = 6, .changed = count, .arg = &changes };
+
+	box.cfg->dead_key = xstrdup("alerts");
+	box.cfg->dead_tell = xstrdup("LPUSH:0:orders");
+	push_numbers(4);
+	box_take(&box, 4);
+	watch_add(box.watch, &key);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_OK);
+	finish(&box, 0, VERDICT_DEFER, false, HOUR, SETTLED_OK);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(changes, 0);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_OK);
+	WAIT(&box, changes == 1);
+	watch_remove(box.watch, &key);
+}
+
 /* A message larger than message_max is not fetched, but can be buried. */
 FIXTURE_TEST(test_too_large)
 {

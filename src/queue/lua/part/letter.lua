@@ -43,7 +43,7 @@ local function base64(s)
 end
 
 -- The id is the first member, where pop.lua finds it soonest.
-local function announcement(number, id, message, reason, attempts, status, error)
+local function announcement(number, id, message, reason, attempts, status, error, answer)
   local json = {}
   local function add(name, value)
     if type(value) == 'string' and not is_utf8(value) then value = string.gsub(value, '[\128-\255]', '?') end
@@ -55,8 +55,10 @@ local function announcement(number, id, message, reason, attempts, status, error
   add('reason', reason)
   add('attempts', tonumber(attempts))
   add('status', status)
-  -- The tail may begin within a character.
+  -- A part may begin or end within a character.
   add('error', #error > 1024 and string.gsub(string.sub(error, -1024), '^[\128-\191]+', '') or error)
+  if #answer > 1024 then answer = string.gsub(string.sub(answer, 1, 1024), '[\192-\255][\128-\191]*$', '') end
+  if answer ~= '' then add('answer', answer) end
   add('host', host)
   if #message <= told then
     local text = is_utf8(message)
@@ -95,8 +97,8 @@ local function letter(id, message, reason, attempts, status, error, answer, usag
   local number = redis.pcall(unpack(words))
   why = refusal(number, 'XADD')
   if list and not why then
-    why = refusal(redis.pcall(push, list, announcement(number, id, message, reason, attempts, status, error)),
-      push, what)
+    why = refusal(redis.pcall(push, list, announcement(number, id, message, reason, attempts, status, error,
+      answer)), push, what)
     if why then call('XDEL', X, number) end
     if why and there == 0 then redis.pcall('DEL', X) end
   end
