@@ -366,7 +366,7 @@ message_id(const char *member, const char *payload, size_t len, char *ret)
 	struct value v;
 	bool found = len > 0 && len <= PAYLOAD_MAX && scan_leading(&s, &v);
 
-	if (!found && scan_payload(&s, payload, len) && id.type <= TYPE_INTEGER) {
+	if (!found && scan_payload(&s, payload, len) && id.type <= TYPE_INTEGER && id.len > 0) {
 		v = (struct value){ id.type, s.kept.data + id.at, id.len };
 		found = message_id_ok(v.start, v.len);
 	}
