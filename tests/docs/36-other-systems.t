@@ -8,8 +8,8 @@
 DOC=$SRCDIR/doc/other-systems.md
 command -v python3 >/dev/null || skip_all 'no python3'
 PYTHON=/usr/bin/python3		# Debian's modules are there
-MORE_KEYS='queue:orders queues schedule processes stat:processed stat:failed resque:queue:orders resque:queues
-	queues:orders queues:orders:delayed queues:orders:notify celery-orders'
+MORE_KEYS='queue:orders queue:text queue:many queues schedule schedule:refused processes stat:processed stat:failed resque:queue:orders resque:queues
+	queues:orders queues:orders:delayed queues:orders:notify celery-orders celery-orders:3'
 PORT=$(free_port)
 redis_start --port "$PORT" --bind 127.0.0.1
 
@@ -57,14 +57,29 @@ P
 cat >"$T/shop.py" <<P
 import os
 from celery import Celery
-app = Celery("shop", broker="redis://127.0.0.1:$PORT")
+app = Celery("shop", broker="redis://127.0.0.1:$PORT", include=["more"])
+app.conf.broker_transport_options = {"sep": ":"}
 
 @app.task
 def ship(order, to=None):
     with open("$T/done", "a") as f:
         f.write(f"celery {order} {to} {os.environ.get('RQD_QUEUE', 'worker')}\n")
 P
-chmod 644 "$T/jobs.rb" "$T/sidekiq.rb" "$T/queue.php" "$T/shop.py"
+# A module that only workers import, with a class and a task that has a self.
+cat >"$T/more.py" <<P
+from shop import app, ship
+
+class Bill(app.Task):
+    def run(self, order):
+        ship(order, to="class")
+
+app.register_task(Bill())
+
+@app.task(bind=True)
+def pack(self, order):
+    ship(order, to=self.name)
+P
+chmod 644 "$T/jobs.rb" "$T/sidekiq.rb" "$T/queue.php" "$T/shop.py" "$T/more.py"
 
 rqd_start <<C
 queue "sidekiq" {
@@ -83,12 +98,28 @@ queue "laravel" {
 }
 queue "celery" {
 	key = "celery-orders" command = {"$PYTHON", "$T/celery-task"} env = {"PYTHONPATH=$T"}
-	suspend_after = 0 backoff = 100ms max_attempts = 2
+	suspend_after = 0
+}
+queue "urgent" {
+	key = "celery-orders:3" command = {"$PYTHON", "$T/celery-task"} env = {"PYTHONPATH=$T"}
 }
 C
+# Messages that are none of the library's: dead letters of the first attempt.
+refuses() {	# QUEUE KEY MESSAGE ...
+	queue=$1 key=$2 before=$(log_count "event=dead queue=$1 ")
+	shift 2
+	for m; do r rpush "$key" "$m" >/dev/null; done
+	ok "log_wait 20 'event=dead queue=$queue id=[^ ]* attempt=1 .*reason=(status|answer)' $((before + $#))" \
+	    "$queue: what is no job is a dead letter at once"
+}
 done_wait() { wait_ok 40 "grep -qx '$1' '$T/done'" "$2"; }
 
 # -- Sidekiq ------------------------------------------------------------------------------
+r set queue:text x >/dev/null
+r zadd schedule 1 'no JSON' 1 7 1 '{"class":"ShipOrder"}' 1 '{"queue":7}' 1 '{"queue":"text"}' >/dev/null
+seq 250 | sed "s/.*/ZADD schedule 2 '{\"queue\":\"many\",\"jid\":\"&\"}'/" | r >/dev/null
+wait_ok 20 '[ "$(r llen queue:many)" -eq 250 ]' 'Sidekiq: entries of the schedule that are no jobs stop no others'
+is "$(r llen schedule:refused) $(r zcard schedule)" '5 0' 'Sidekiq: they are set aside'
 HAS_SIDEKIQ=no
 if ruby -e 'require "sidekiq"' 2>/dev/null; then
 	HAS_SIDEKIQ=yes
@@ -108,6 +139,7 @@ fi
 if command -v ruby >/dev/null; then
 	r lpush queue:orders '{"class":"Kernel","args":["x"],"jid":"odd"}' >/dev/null
 	ok 'log_wait 20 "event=dead queue=sidekiq id=odd "' 'Sidekiq: a class of another queue is a dead letter'
+	refuses sidekiq queue:orders 'no JSON' 7 '["class"]' '' "$(printf '{"class":"\377"}')"
 
 	# -- Resque -------------------------------------------------------------------------
 	if ruby -e 'require "resque"' 2>/dev/null; then
@@ -147,6 +179,7 @@ P
 	is "$(r llen queues:orders:notify)" 2 'Laravel: the list of notifications grows, as the document says'
 	r rpush queues:orders '{"data":{"command":"O:8:\"stdClass\":0:{}"},"id":"odd"}' >/dev/null
 	ok 'log_wait 20 "event=dead queue=laravel id=odd "' 'Laravel: what is no job is a dead letter'
+	refuses laravel queues:orders 'no JSON' 7 '"x"' '' '{"data":{"command":["x"]}}' '{"data":{"command":"O:3:\"Foo\":0:{}"}}'
 else
 	skip 'Laravel: php-redis, php-illuminate-queue or php-illuminate-redis is not installed'
 fi
@@ -159,11 +192,19 @@ if "$PYTHON" -c 'import celery, redis' 2>/dev/null; then
 	HAS_CELERY=yes
 	celery 'shop.ship.apply_async((7,), {"to": "Bonn"}, queue="celery-orders")
 shop.ship.apply_async((8,), countdown=2, queue="celery-orders")
-shop.app.send_task("shop.other", queue="celery-orders")' >/dev/null || note "$(cat "$T/said")"
+shop.app.send_task("shop.other", queue="celery-orders")
+shop.app.send_task("more.Bill", (9,), queue="celery-orders")
+shop.app.send_task("more.pack", (10,), queue="celery-orders")
+shop.ship.apply_async((11,), queue="celery-orders", priority=3)' >/dev/null || note "$(cat "$T/said")"
 	done_wait 'celery 7 Bonn celery' 'Celery: a task'
 	done_wait 'celery 8 None celery' 'Celery: a task with a countdown'
 	ok 'log_wait 10 "event=deferred queue=celery "' 'Celery: which was deferred'
-	ok 'log_wait 20 "event=dead queue=celery .*reason=status"' 'Celery: an unknown task is a dead letter'
+	ok 'log_wait 20 "event=dead queue=celery .*reason=answer"' 'Celery: an unknown task is a dead letter'
+	done_wait 'celery 9 class celery' 'Celery: a task that is a class, of a module that "include" names'
+	done_wait 'celery 10 more.pack celery' 'Celery: one that is bound'
+	done_wait 'celery 11 None urgent' 'Celery: one with a priority'
+	refuses celery celery-orders 'no JSON' 7 '{}' '' '{"headers":{"task":"shop.ship","eta":null},"body":"x"}' \
+	    '{"headers":{"task":"shop.ship","eta":"x"},"body":"W1tdLHt9LHt9XQ=="}'
 else
 	skip 'Celery: python3-celery is not installed'
 fi
