@@ -265,8 +265,8 @@ check_dead_queue(struct draft *d, const struct draft_section *s)
 		draft_error(d, s, "on_dead", "on_dead of queue \"%s\" leads back to itself: write "
 		    "on_dead = \"\" in queue \"%s\"", q->name, to->name);
 	if (to->message_max < least)
-		draft_error(d, s, "on_dead", "on_dead names \"%s\", whose message_max is below %s",
-		    to->name, units_size(least, size));
+		draft_error(d, s, "on_dead", "on_dead names \"%s\", whose message_max is below %s: "
+		    "write message_max = %s there", to->name, units_size(least, size), size);
 	q->dead_key = xstrdup(config_key_at(to, 0));
 	q->dead_tell = xasprintf("%s:%d:%s", config_push_command(to), q->on_dead_message,
 	    q->name);

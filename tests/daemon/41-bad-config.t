@@ -319,9 +319,9 @@ bad 'Q{\non_dead = "push:r" }\nqueue r { concurrency = 0\non_dead = "push:s" }\n
     '2: on_dead of queue "q" leads back to itself: write on_dead = "" in queue "r"' \
     '4: on_dead of queue "r" leads back' '6: on_dead of queue "s" leads back'
 bad 'defaults {\non_dead = "push:r" }\nQ{}queue r { concurrency = 0 }' '2: on_dead of queue "r" leads back to itself'
-bad 'Q{\non_dead = "push:r" }queue r { concurrency = 0 message_max = 15K }' '2: on_dead names "r", whose message_max is below 16K'
+bad 'Q{\non_dead = "push:r" }queue r { concurrency = 0 message_max = 15K }' '2: on_dead names "r", whose message_max is below 16K: write message_max = 16K there'
 bad 'Q{\non_dead = "push:r" on_dead_message = true }queue r { concurrency = 0 message_max = 128K }' \
-    '2: on_dead names "r", whose message_max is below 256K'
+    '2: on_dead names "r", whose message_max is below 256K: write message_max = 256K there'
 bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\non_dead = "push:t" }\nqueue "t" { key = "{t}" concurrency = 0 }' \
     '3: on_dead names "t", whose key "{t}" is in another slot of the cluster than "{o}"'
 bad 'CLUSTER\nqueue "o" { key = "{o}" command = {"/bin/true"}\non_dead = "push:t" }\nqueue "t" { shards = 2 concurrency = 0 }' \
