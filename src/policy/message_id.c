@@ -187,14 +187,17 @@ scan_escape(struct scan *s)
 static bool
 scan_string(struct scan *s)
 {
+	size_t n, room;
+
 	s->len = 0;
 	for (s->p++; *s->p != '"';) {
-		if (s->p == s->end)
+		if (s->p == s->end || (*s->p == '\\' && !scan_escape(s)))
 			return false;
-		if (*s->p != '\\')
-			add(s, (unsigned char)*s->p++);
-		else if (!scan_escape(s))
-			return false;
+		n = strcspn(s->p, "\"\\");
+		room = MESSAGE_MEMBER_MAX + 1 - s->len;
+		memcpy(s->text + s->len, s->p, n < room ? n : room);
+		s->len += n < room ? n : room;
+		s->p += n;
 	}
 	s->p++;
 	return true;
