@@ -85,7 +85,8 @@ words() { sed 's/\x1b\[[0-9;]*[mK]//g; s/\r*$//; s/.*\r//' "$T/screen"; }
 demo() {	# WHOSE SOURCES PROGRAMS
 	terminal "cd '$2' && BUILDDIR='$3' ./demo" </dev/null
 	is $? 0 "$1: ./demo" || note "$(words)"
-	like "$(words)" '^7/7 ' 'shows all its steps'
+	like "$(words)" '^8/8 ' 'shows all its steps'
+	like "$(words | grep -A 1 '^QUEUE .*HELD')" '^mails +[0-9]+ +[0-9]+/4 +[0-9]' 'shows how many are held'
 	ok 'grep -q "$(printf "\033\[32m")acked" "$T/screen"' 'in colours'
 	is "$(words | awk 'length($0) > 80')" '' 'in 80 columns'
 	like "$(words)" '^reason +status' 'a dead letter'
