@@ -322,7 +322,8 @@ drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t 
 }
 
 static const struct action actions[] = {
-	{ "retry now", PART_RETRY, make_due, NULL, "message", "made due", NULL, "made_due" },
+	{ "retry now", PART_RETRY, make_due, NULL, "failed or deferred message", "made due",
+	    "message", "made_due" },
 	{ "delayed now", PART_DELAYED, make_due, NULL, "message", "made due", NULL, "made_due" },
 	{ "delayed cancel", PART_DELAYED, drop_delayed, "cancel", "delayed message", "cancelled",
 	    "message", NULL },

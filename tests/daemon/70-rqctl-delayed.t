@@ -42,7 +42,7 @@ is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: none has no delayed messages
 due() { r zcount "$1" -inf "$(($(date +%s) + 1))"; }
 ctl retry now q 2>/dev/null
 is $? 64 'retry now: which?'
-is "$(ctl retry now q zzz 2>&1; echo $?)" 'rqctl: q has no message zzz
+is "$(ctl retry now q zzz 2>&1; echo $?)" 'rqctl: q has no failed or deferred message zzz
 1' 'retry now: no such id'
 is "$(ctl retry now q --all -n)" 'would be made due: 4 messages of q' 'retry now: dry run'
 is "$(due qRETRY)" 1 'retry now: dry run does nothing'

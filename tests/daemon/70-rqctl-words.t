@@ -66,7 +66,7 @@ r flushall >/dev/null
 r xadd qDEAD '*' id 7 message x reason status >/dev/null
 is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl dead retry q 7
 1' 'retry now of a dead letter'
-is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no message 8
+is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no failed or deferred message 8
 1' 'retry now of nothing'
 
 # -- check ------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ VARYING = [
     (r"after [\d.]+(µs|us|ms|s)\b", "after X"),
     (r"\b\d+(\.\d+)?(us|ms|s)\b", "AGE"),
     (r"~[\w.-]+", "~ID"),
+    (r"#\S+\.h\d+", "#HELD"),
     (r"^(host +)\S+", r"\1HOST"),
     (r"[ \t]+", " "),
 ]
