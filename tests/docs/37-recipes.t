@@ -44,9 +44,13 @@ exec sh
 S
 chmod 755 "$T/bin/redis-cli" "$T/session"
 
-for name in approval carrier variables; do program "$name"; done
-stand_in pay-refund
-stand_in print-label
+for name in approval carrier variables steps; do program "$name"; done
+for name in pay-refund print-label charge-card ship-parcel; do stand_in $name; done
+# The approval before the second step, as the document says.
+sed -n '/^if /,/^fi$/p' "$T/approval" | sed 's/refund/order/' >"$T/if"
+sed "/^	ship-parcel/e cat '$T/if'" "$T/steps" >"$T/order"
+is "$(grep -c APPROVED "$T/order")" 1 'steps with an approval'
+chmod 755 "$T/order"
 stand_in curl 'cat "$T/answer"'
 sed -i "2i T=$T" "$T/bin/curl"
 handler mail <<'H'
@@ -58,6 +62,7 @@ rqd_start <<C
 defaults { $AS $ENV }
 $(queue 'Fair shares for customers' "$T/mail")
 queue "refunds" { command = {"$T/approval"} }
+queue "orders" { command = {"$T/order"} }
 queue "shipping" { command = {"$T/carrier"} }
 $(queue 'Members of the message as variables' "$T/variables")
 C
@@ -83,6 +88,18 @@ type_in 'Wait for an approval'
 wait_ok 20 'grep -q "^pay-refund:7$" "$T/done"' 'with an approval it is'
 log_wait 20 'event=acked queue=refunds id=7 '
 is "$(cat "$T/done")" 'pay-refund:7' 'once'
+
+# Between two steps; retry now does not shorten the three days of the third one.
+: >"$T/done"
+ctl push orders '{"id":8}' >/dev/null
+log_wait 20 'event=deferred queue=orders id=8 .*waits for an approval'
+like "$(ctl show orders 8)" '^retry +tag 8, attempt 1, due in [0-9ms]+, saved: ship$' 'the first step is done, the second one waits'
+: >"$T/approved/8"
+ctl retry now orders 8 >/dev/null
+log_wait 20 'event=deferred queue=orders id=8 .*waits for the review'
+ctl retry now orders 8 >/dev/null
+log_wait 20 'event=deferred queue=orders id=8 .*waits for the review' 2
+is "$(tr '\n' ' ' <"$T/done")" 'charge-card:8 ship-parcel:8 ' 'each step ran once'
 
 # -- hold ---------------------------------------------------------------------------------
 
