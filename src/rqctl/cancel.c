@@ -43,7 +43,7 @@ struct canceller {
 	bool		 dry, retry;
 	long		 scan;
 	struct select	 select;	/* the ids */
-	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
+	/* For each id: "" if a message has it; with --retry: where one is that does not run; static. */
 	const char	**found;
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
 	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
@@ -221,7 +221,8 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 		    "than rqd has it", (int)len, tag, t->name);
 	} else if (strcmp(state, "unknown") != 0) {
 		delivery_instance(reply_str_at(reply, CANCEL_TOKEN), daemon);
-		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" : state,
+		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" :
+		    strcmp(state, "held") == 0 ? "held" : state,
 		    daemon[0] != '\0' ? daemon : NULL);
 		if (daemon[0] != '\0')
 			add_marked(j, daemon, tag, len);

@@ -213,7 +213,7 @@ step_due(void)
 static void
 step_remove(enum key key)
 {
-	redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, key)), *body;
+	redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, key)), *body, *value;
 	const char *state;
 	struct words w = { 0 };
 	struct popped p;
@@ -225,12 +225,15 @@ step_remove(enum key key)
 		p = (struct popped){ .payload = body->str, .len = body->len };
 		int i = number(&p);
 		if (unit_below(2) == 0) {
+			value = rig_command(&rig, "HGET %s %b", rig_key(&rig, KEY_DELIVERY),
+			    r->element[at]->str, r->element[at]->len);
 			state = rig_cancel(&rig, "drop", r->element[at]->str, r->element[at]->len);
 			if (strcmp(state, "waiting") == 0 || strcmp(state, "held") == 0)
 				ended(i, DONE);
 			else	/* its lease had ended: it must not be cancelled */
 				rig_do(&rig, "HSET %s %b %s", rig_key(&rig, KEY_DELIVERY),
-				    r->element[at]->str, r->element[at]->len, "0 0 - 1000 1");
+				    r->element[at]->str, r->element[at]->len, value->str);
+			freeReplyObject(value);
 		} else {
 			rig_words(&w, "drop", "0", "h", "e", "rqd", "", NULL);
 			words_mem(&w, r->element[at]->str, r->element[at]->len);

@@ -247,11 +247,11 @@ local function release()
     while rank + moved < batch and size <= 262144 do
       local e = call('ZRANGE', key, rank, rank, 'WITHSCORES')
       if not e[1] then break end
-      local time, tag = string.match(e[1], '^[^%z]+%z%d([^%z]*)%z(.*)$')
+      local _, tag, time = parts(e[1])
       if key == H then time, tag = e[2], call('HEXISTS', C, e[1]) == 1 and e[1] end
       size = size + #e[1]
-      if tag and (time ~= '' or not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))) then
-        if time ~= '' then call('ZADD', R, 'NX', time, tag) end
+      if tag and (time or not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))) then
+        if time then call('ZADD', R, 'NX', time, tag) end
         unhold(tag)
         call('ZREM', O, e[1])
         call('HDEL', G, tag)

@@ -1,10 +1,11 @@
 -- groups: who has a place in a group, and who waits for one.
 -- Needs   call; C R D H G O: QCONTEXT QRETRY QDELIVERY QHELD QGROUP QORDER; stamp: the time
--- Gives   row(group, tag), held_row(group, class, time, tag): of QORDER; held_at(tag): the time in
---         such a row, nil if the tag is not held; promote(group, most): makes the first held
---         messages due, in their order; leave_groups(tags, most): they have left QBACKUP and QRETRY, so as many
---         held messages of their groups are due now, but a group has no more than `most`; nil: no
---         limit is known; unhold(tag): a held message leaves; permitted(): tests permissions
+-- Gives   row(group, tag), held_row(group, class, time, tag): of QORDER; parts(row); held_at(tag):
+--         the time in such a row, nil if the tag is not held; promote(group, most): makes the first
+--         held messages due, in their order; leave_groups(tags, most): they have left QBACKUP and
+--         QRETRY, so as many held messages of their groups are due now, but a group has no more
+--         than `most`; nil: no limit is known; unhold(tag): a held message leaves; permitted():
+--         tests permissions
 --
 -- QGROUP tells the group of a tag.  QORDER has a row for each tag of QGROUP, all of score 0, so
 -- that their text sorts them:
@@ -22,13 +23,23 @@ local function held_row(group, class, time, tag)
   return group .. '\0' .. class .. time .. '\0' .. tag
 end
 
+-- The parts of a row: its group, its tag, and its time if it is held; nil: it is not rqd's.
+local function parts(r)
+  if #r > 4096 then return nil end
+  local group, time, tag = string.match(r, '^([^%z]+)%z[12](%d+%.%d+)%z(.*)$')
+  if group then return group, tag, time end
+  return string.match(r, '^([^%z]+)%z0%z(.*)$')
+end
+
 local due_now = 0	-- by this call: each is due 1 us after the one before
 local function promote(group, most)
-  local done = 0
-  local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', '0', string.format('%d', most + 20))
-  for _, held in ipairs(rows) do
-    if done == most then break end
-    local tag = string.match(held, '^[^%z]*%z[^%z]*%z(.*)$')
+  local done, size = 0, 0
+  for _ = 1, most + 20 do
+    if done == most or size > 65536 then break end
+    local held = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', '0', '1')[1]
+    if not held then break end
+    local tag = string.match(held, '^[^%z]*%z[^%z]*%z(.*)$') or ''
+    size = size + #held
     if call('HEXISTS', C, tag) == 1 then
       if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
       call('ZADD', O, '0', row(group, tag))

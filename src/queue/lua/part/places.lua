@@ -19,14 +19,14 @@ local function group_now(group)
     work = work + 1 + #rows
     for _, r in ipairs(rows) do
       local class, tag = string.match(r, '^[^%z]*%z(.)[^%z]*%z(.*)$')
-      if class ~= '0' then
+      if class and class ~= '0' then
         g.held, g.first = true, g.first or tag
-      elseif call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then
+      elseif class and (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) then
         g.used = g.used + 1
       else
         stale = stale or {}
         stale[#stale + 1] = r
-        call('HDEL', G, tag)
+        call('HDEL', G, tag or '')
       end
     end
     if stale then call('ZREM', O, unpack(stale)) end
