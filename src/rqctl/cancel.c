@@ -43,7 +43,7 @@ struct canceller {
 	bool		 dry, retry;
 	long		 scan;
 	struct select	 select;	/* the ids */
-	/* For each id: "" if a message has it; with --retry: where one is that does not run; static. */
+	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
 	const char	**found;
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
 	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */

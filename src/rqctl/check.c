@@ -166,7 +166,7 @@ check_types(struct problems *f, const struct target *t)
 	}
 }
 
-/* Compares shards, lease and consumer group among the daemons, and with the configuration. */
+/* Compares settings that must be the same among the daemons, and with the configuration. */
 static void
 check_settings(struct problems *f, const struct picture *p, size_t i)
 {
@@ -180,6 +180,9 @@ check_settings(struct problems *f, const struct picture *p, size_t i)
 
 	if (s->shards_differ)
 		find(f, LEVEL_ERROR, t->name, "daemons disagree about the shards");
+	if (s->groups_differ)
+		find(f, LEVEL_ERROR, t->name, "daemons disagree about group_by or "
+		    "group_concurrency: messages of one group run in any order; rqctl daemons");
 	if (s->leases_differ)
 		find(f, LEVEL_ERROR, t->name, "daemons disagree about the lease: one has %s, "
 		    "another %s; rqctl daemons", units_age(s->lease_least, a),

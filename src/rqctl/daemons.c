@@ -55,6 +55,9 @@ list_differences(const struct fleet *f)
 		if (s.shards_differ)
 			out_line(NULL, "warning: daemons disagree about the shards of %s",
 			    served[i].name);
+		if (s.groups_differ)
+			out_line(NULL, "warning: daemons disagree about the groups of %s",
+			    served[i].name);
 		if (!s.settings_differ || shown++ >= SETTINGS_MAX)
 			continue;
 		/* Only a note: a larger host may have a higher concurrency on purpose. */

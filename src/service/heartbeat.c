@@ -78,7 +78,7 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 	json_set(q, "state:s reason:s since:f", state, why, began);
 }
 
-/* Adds the keys of the queue in Redis, besides its own. */
+/* Adds the keys of the queue in Redis, besides its own, and what they are used for. */
 static void
 add_keys(json_t *q, const struct queue_config *cfg)
 {
@@ -88,6 +88,9 @@ add_keys(json_t *q, const struct queue_config *cfg)
 		json_set(q, "delayed_key:s", cfg->delayed_key);
 	if (config_is_sharded(cfg))
 		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
+	if (cfg->group_by[0] != '\0')
+		json_set(q, "group_by:s group_concurrency:i", cfg->group_by,
+		    (int64_t)cfg->group_concurrency);
 }
 
 static json_t *

@@ -123,13 +123,14 @@ advice_hint(const struct facts *f, const struct advice *a)
 	} else if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
 		buf_printf(&b, "A daemon takes nothing new. Its log%s%s says why.",
 		    log_file(a) != NULL ? " " : "", log_file(a) != NULL ? log_file(a) : "");
-	else if (s->leases_differ || s->shards_differ) {
+	else if (s->leases_differ || s->shards_differ || s->groups_differ) {
 		buf_puts(&b, "Two daemons have different configurations");
 		if (s->leases_differ)
 			buf_printf(&b, ": lease is %s for one and %s for another",
 			    units_age(s->lease_least, least), units_age(s->lease_most, most));
 		buf_printf(&b, "%s. Make them the same, here",
-		    s->leases_differ ? "" : ": they have other shards");
+		    s->leases_differ ? "" : s->shards_differ ? ": they have other shards" :
+		    ": they have other groups, so messages of one group run in any order");
 		add_place(&b, a);
 		buf_puts(&b, ", and reload.");
 	} else if (state_is_slow(f)) {
@@ -219,7 +220,7 @@ advice_commands(const struct facts *f, const struct advice *a, struct buf *b)
 	bool suspended = strcmp(s->state, "suspended") == 0;
 
 	/* What ends the trouble, or tells more about it. */
-	if (d->problem != NULL || s->leases_differ || s->shards_differ)
+	if (d->problem != NULL || s->leases_differ || s->shards_differ || s->groups_differ)
 		command(a, b, "check", "");
 	if (d->paused || d->partly)
 		command(a, b, "resume", "");

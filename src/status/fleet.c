@@ -48,7 +48,8 @@ static const struct member queue_members[] = {
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "delayed_key", TYPE_TEXT },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
-	{ "maxrss", TYPE_INTEGER },
+	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
+	{ "group_concurrency", TYPE_INTEGER },
 };
 
 static const struct member delivery_members[] = {
@@ -322,7 +323,7 @@ fleet_difference(const struct service *s)
 		    lease != NULL ? ", " : "", lease != NULL ? lease : "");
 	else
 		text = xstrdup(lease != NULL ? lease : s->shards_differ ? "shards" :
-		    "an option that heartbeats do not have");
+		    s->groups_differ ? "groups" : "an option that heartbeats do not have");
 	free(lease);
 	return text;
 }
@@ -331,10 +332,10 @@ void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, latency, usual, slow;
-	int64_t shards = -1, their_shards, most, maxrss;
+	int64_t most, maxrss;
 	const char *state, *config, *version;
 	const struct daemon *d;
-	const json_t *q;
+	const json_t *q, *first = NULL;
 
 	*s = (struct service){ .oldest = -1, .oldest_tag = "", .latency = -1, .state = "",
 	    .reason = "", .cause = "", .config = "", .version = "" };
@@ -364,9 +365,11 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->lease_least = lease < 0 || theirs < s->lease_least ? theirs : s->lease_least;
 		s->lease_most = lease < 0 || theirs > s->lease_most ? theirs : s->lease_most;
 		lease = theirs;
-		their_shards = fleet_count(q, "shards");
-		s->shards_differ |= shards >= 0 && their_shards != shards;
-		shards = their_shards;
+		first = first != NULL ? first : q;
+		s->shards_differ |= fleet_count(q, "shards") != fleet_count(first, "shards");
+		s->groups_differ |= fleet_count(q, "group_concurrency") !=
+		    fleet_count(first, "group_concurrency") ||
+		    strcmp(fleet_text(q, "group_by"), fleet_text(first, "group_by")) != 0;
 
 		/* The longest that a daemon knew when it wrote its heartbeat. */
 		latency = fleet_number(q, "latency", -1);

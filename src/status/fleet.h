@@ -107,6 +107,7 @@ struct service {
 	const char	*config, *version;	/* one of these hashes, and its daemon; private */
 	int64_t		 concurrency_least, concurrency_most;
 	bool		 shards_differ;	/* some daemon does not serve all keys */
+	bool		 groups_differ;	/* messages of one group may run at once, in any order */
 	/* some daemon is kept from taking more, by rate or fleet_concurrency */
 	bool		 limited;
 };

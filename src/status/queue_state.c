@@ -90,6 +90,8 @@ state_text(const struct facts *f, struct buf *b)
 		return say(b, MOOD_WARN, "daemons disagree about the lease");
 	if (s->shards_differ)
 		return say(b, MOOD_WARN, "daemons disagree about the shards");
+	if (s->groups_differ)
+		return say(b, MOOD_WARN, "daemons disagree about the groups");
 	if (state_is_slow(f))
 		return say(b, MOOD_WARN, "slow runs: %lld", (long long)s->slow);
 	if (state_is_late(f))
