@@ -106,7 +106,8 @@ struct delivery {
 
 	/* The last text that the handler has saved, until Redis has it; owned; NULL: none. */
 	char			*saved;
-	bool			 unsent;	/* RUNNING: no call on its way has it */
+	bool			 unsent;	/* RUNNING: no call has it */
+	bool			 saving;	/* a call on its way has it, or an earlier one */
 	usec_t			 save_at;	/* mono: not before */
 
 	/* From DONE on: */

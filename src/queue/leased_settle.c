@@ -569,7 +569,14 @@ leased_flush(struct leased *a)
 
 /* -- texts that handlers save ------------------------------------------------------ */
 
-/* The answer to texts.  One that a later text has replaced, or a result, no longer matters. */
+static void
+leased_save_later(struct leased *a, const struct delivery *d)
+{
+	if (!timer_is_set(&a->save) || a->save.at > d->save_at)
+		timer_set_at(&a->save, d->save_at);
+}
+
+/* The answer to texts.  If a result has come since, it has the text with it. */
 static void
 leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -582,6 +589,7 @@ leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
 		(void)leased_failed(a, LEASED_SETTLE, reply);
 	for (size_t i = 0; i < call->n; i++) {
 		d = call->v[i];
+		d->saving = false;
 		text = fits ? reply_str_at(reply, SETTLE_FIELDS + i) : NULL;
 		if (d->state != DELIVERY_RUNNING)
 			continue;
@@ -589,10 +597,12 @@ leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
 			if (text != NULL)
 				leased_complain(a, LEASED_SETTLE, text + 6);
 			d->unsent = true;
-			timer_set(&a->save, SEC);
-		} else if (!d->unsent) {
-			xreplace(&d->saved, NULL);
+			d->save_at = clock_mono() + SEC;
 		}
+		if (d->unsent)
+			leased_save_later(a, d);
+		else
+			xreplace(&d->saved, NULL);
 	}
 }
 
@@ -608,11 +618,10 @@ leased_send_saves(void *arg)
 	if (!leased_is_up(a))
 		return;
 	TAILQ_FOREACH(d, &a->list[DELIVERY_RUNNING], entry) {
-		if (!d->unsent || d->lost)
+		if (!d->unsent || d->saving || d->lost)
 			continue;
 		if (d->save_at > now || (call != NULL && call->n == CALL_MAX)) {
-			if (!timer_is_set(&a->save) || a->save.at > d->save_at)
-				timer_set_at(&a->save, d->save_at);
+			leased_save_later(a, d);
 			continue;
 		}
 		if (call == NULL) {
@@ -626,6 +635,7 @@ leased_send_saves(void *arg)
 		leased_add_op(&call->words, "save", d);
 		words_add(&call->words, d->saved);
 		d->unsent = false;
+		d->saving = true;
 		d->save_at = now + SAVE_EVERY;
 	}
 	if (call != NULL)
@@ -641,8 +651,7 @@ leased_save(struct queue *q, struct message *msg, const char *text, size_t len)
 	free(d->saved);
 	d->saved = xstrndup(text, len);
 	d->unsent = true;
-	if (!timer_is_set(&a->save) || a->save.at > d->save_at)
-		timer_set_at(&a->save, d->save_at);
+	leased_save_later(a, d);
 }
 
 /* -- life --------------------------------------------------------------------- */

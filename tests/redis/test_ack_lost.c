@@ -245,6 +245,89 @@ FIXTURE_TEST(test_down)
 	assert_int_equal(box.msgs[0]->attempts, 1);
 }
 
+/* -- texts that handlers save --------------------------------------------------------------- */
+
+static void
+save(const char *text)
+{
+	queue_save(box.queue, box.msgs[0], text, strlen(text));
+}
+
+static long long
+hset_calls(void)
+{
+	const char *at = strstr(server_do(&server, "INFO commandstats"), "cmdstat_hset:calls=");
+
+	assert_non_null(at);
+	return atoll(strchr(at, '=') + 1);
+}
+
+/* Saves texts while Redis is stopped, each after the time in which one is written. */
+static void
+save_three(void)
+{
+	push("{\"id\":1}");
+	box.config->redis.timeout = MINUTE;
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	box_turn(&box, 20 * MSEC);
+	server_signal(&server, SIGSTOP);
+	save("one");
+	box_turn(&box, 120 * MSEC);
+	save("two");
+	box_turn(&box, 120 * MSEC);
+	save("three");
+	box_turn(&box, 120 * MSEC);
+}
+
+static void
+expect_three(void)
+{
+	box_set_slots(&box, 1);
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->saved, "three");
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(keys(), 0);
+}
+
+/* While a text is on its way, others wait for its answer; then the last of them is sent. */
+FIXTURE_TEST(test_save_one_at_a_time)
+{
+	save_three();
+	server_signal(&server, SIGCONT);
+	WAIT(&box, strcmp(server_do(&server, "HGET ordersCONTEXT %b", "1\0saved", (size_t)7),
+	    "three") == 0);
+	/* Two for the pop, and two for each of two texts; a slow machine may send only one. */
+	assert_in_range(hset_calls(), 4, 6);
+	finish(&box, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
+	expect_three();
+}
+
+/* A result takes the last text with it, even if no answer to the first one has come. */
+FIXTURE_TEST(test_save_and_settle)
+{
+	save_three();
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	box_turn(&box, 20 * MSEC);
+	server_signal(&server, SIGCONT);
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	expect_three();
+}
+
+/* The answer to a text is lost: the last text is written by the next connection. */
+FIXTURE_TEST(test_save_lost)
+{
+	save_three();
+	conn_reset(box.conn, "test");
+	box_turn(&box, 20 * MSEC);
+	server_signal(&server, SIGCONT);
+	WAIT(&box, strcmp(server_do(&server, "HGET ordersCONTEXT %b", "1\0saved", (size_t)7),
+	    "three") == 0);
+	finish(&box, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
+	expect_three();
+}
+
 /*
  * After a reconnect the queue renews its leases at once: other daemons may soon requeue
  * messages whose leases have ended.

@@ -207,17 +207,19 @@ local function lease(zadd, hset, copy)
   end
   local new = call('HSET', D, unpack(hset))
   if long then call('HDEL', D, long) end
-  call('HSET', C, unpack(copy))
+  new = new + call('HSET', C, unpack(copy))
   if long then call('HDEL', C, long) end
   call('ZADD', B, unpack(zadd))
   if long then call('ZREM', B, long) end
-  return 2 * new < #hset
+  return new < #hset
 end
 
 -- What give() says of the payload, and the length of the id as QDELIVERY has it: with the text
 -- that an earlier delivery has saved, if there is one.
 local function with_text(tag, value, body, idlen)
   local field = saved(tag, value)
+  -- Without a field in QDELIVERY a text belongs to nobody.
+  if value == '' then redis.pcall('HDEL', C, tag .. '\0saved') end
   if not field then return body, text(idlen) end
   local kept = type(body) == 'string' and call('HGET', C, field)
   bytes = bytes + #(kept or '')
@@ -267,7 +269,7 @@ local function take(tags, values)
         local field = saved(tag, values[i])
         local kept = field and call('HGET', C, field)
         bytes, body = bytes + size + #(kept or ''), put_aside(id, attempts, crashes, body, group, kept)
-        leave[#leave + 1], old[#old + 1], old[#old + 2] = tag, tag, field
+        leave[#leave + 1], old[#old + 1], old[#old + 2] = tag, tag, tag .. '\0saved'
       end
     end
     if body then

@@ -214,9 +214,9 @@ local function one(a)
   texts = {saved(tag, value)}
   if not live then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
-  if op == 'save' then return save(tag, value, ARGV[a + 3]) end
   local size = call('HSTRLEN', C, tag)
   local missing = size == 0 and call('HEXISTS', C, tag) == 0
+  if op == 'save' then return missing and 'gone' or save(tag, value, ARGV[a + 3]) end
   -- An ack and a dead letter end a cancelled message anyway; any other result would
   -- deliver it again.
   local cancelled = mark and op ~= 'dead'

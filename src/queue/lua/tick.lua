@@ -86,7 +86,7 @@ hooks.foreign = function(tag)
   local body = call('HGET', C, tag)
   -- Each name stands here so that an error of the ACL has it.
   if push == 'LPUSH' then call('LPUSH', Q, body) else call('RPUSH', Q, body) end
-  call('HDEL', C, tag)
+  call('HDEL', C, tag, tag .. '\0saved')
   hooks.others = 1
 end
 --@ for zset

@@ -35,9 +35,10 @@ local function lease(entries)
     if e.large then body = math.max(#e.body, max + 1) end
     give(tag, #e.id, e.token, 0, 0, body)
   end
-  call('HSET', C, unpack(copy))
-  call('HSET', D, unpack(hset))
+  local new = call('HSET', C, unpack(copy)) + call('HSET', D, unpack(hset))
   call('ZADD', B, unpack(zadd))
+  -- As in pop_list.
+  for i = 1, new < #hset and #hset or 0, 2 do redis.pcall('HDEL', C, hset[i] .. '\0saved') end
   -- An entry that is pending under an id belongs to the tag that is the id.
   if #twice > 0 then call('XACK', Q, group, unpack(twice)) end
 end

@@ -40,7 +40,7 @@ local function fresh(enough, newest)
     if #ids == 0 then break end
     local inb = call('ZMSCORE', B, unpack(tags))
     local inr = first and call('ZMSCORE', R, unpack(tags)) or {}
-    local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
+    local zadd, hset, copy, taken, retried, new, away = {}, {}, {}, {}, {}, {}, {}
     for i, id in ipairs(ids) do
       local tag = tags[i]
       if left < 1 then full = true break end
@@ -53,13 +53,14 @@ local function fresh(enough, newest)
       else
         local attempts = math.min(tonumber(a) or 0, 999999999)
         local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
-        if inr[i] then retried[#retried + 1] = tag end
+        local sort = inr[i] and retried or new
+        sort[#sort + 1] = tag
         -- Take it even without room, though it may be returned: the ids behind it must
         -- not wait.
         got, left = got + 1, left - (attempts + crashes > 0 and math.min(each, left) or 1)
         local token = name .. text(got)
         zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-        local body, length = with_text(tag, value, (#id > max or crashes > most) and #id or id, #tag)
+        local body, length = with_text(tag, inr[i] and value, (#id > max or crashes > most) and #id or id, #tag)
         hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. length
         copy[#copy + 1], copy[#copy + 2] = tag, id
         taken[#taken + 1] = id
@@ -68,7 +69,8 @@ local function fresh(enough, newest)
     end
     if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
     if #taken > 0 then
-      lease(zadd, hset, copy)
+      -- As in pop_list.
+      for i = 1, lease(zadd, hset, copy) and #new or 0 do redis.pcall('HDEL', C, new[i] .. '\0saved') end
       if #retried > 0 then call('ZREM', R, unpack(retried)) end
       call('ZREM', Q, unpack(taken))
     end

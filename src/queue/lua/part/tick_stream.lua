@@ -18,6 +18,7 @@ local function take_over(id)
   bytes = bytes + cost
   call('HSET', C, id, body)
   call('HSET', D, id, '0 0 - ' .. stamp .. ' ' .. #id)
+  call('HDEL', C, id .. '\0saved')
   call('ZADD', R, stamp, id)
   requeued = requeued + 1
   return true
