@@ -108,6 +108,7 @@ static const struct settle_event verdict_events[] = {
 	[VERDICT_RETRY] = { "retry", LOG_LV_WARN, STAT_RETRIED },
 	[VERDICT_DEFER] = { "deferred", LOG_LV_INFO, STAT_DEFERRED },
 	[VERDICT_HOLD] = { "held", LOG_LV_INFO, STAT_DEFERRED },
+	[VERDICT_HOLD_GROUP] = { "held_group", LOG_LV_INFO, STAT_DEFERRED },
 	[VERDICT_DEAD] = { "dead", LOG_LV_ERROR, STAT_DEAD },
 	[VERDICT_RETURN] = { "returned", LOG_LV_INFO, STAT_RETURNED },
 	[VERDICT_STALE] = { "stale", LOG_LV_WARN, STAT_STALE },
@@ -157,8 +158,9 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	}
 	if (how == SETTLED_DEFERRED)
 		warning = "the dead letter could not be written: the message is due again in 60s";
-	else if (how == SETTLED_OK && v->op == VERDICT_HOLD && r->delay > v->delay)
-		warning = "a handler may hold the queue for 1h at most";
+	else if (how == SETTLED_OK && (v->op == VERDICT_HOLD || v->op == VERDICT_HOLD_GROUP) &&
+	    r->delay > v->delay)
+		warning = "a handler may hold its queue or group for 1h at most";
 	else if (how == SETTLED_GAVE_UP)
 		warning = leases ? "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
@@ -168,7 +170,8 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
 	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?
 	    msg->cancelled_by : NULL),
-	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ?
+	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ||
+	    v->op == VERDICT_HOLD_GROUP ?
 	    LF_USEC("delay", v->delay) : LF_STR("delay", NULL),
 	    LF_STR(result_has_words(r) ? "answer" : "cause", r->answer),
 	    LF_STR("warning", warning),

@@ -557,6 +557,8 @@ line_came(const char *line, size_t n, bool cut, void *arg)
 		fault = "this kind of queue cannot save";
 	else if (parsed == 0 && s.word == STATEMENT_SAVE && s.len > MESSAGE_SAVED_MAX)
 		fault = "a text of more than 4 KiB";
+	else if (parsed == 0 && s.group && p->handler->cfg->group_by[0] == '\0')
+		fault = "this queue has no group_by";
 	else if (cut || n > STATEMENT_LINE_MAX)
 		fault = "a line of more than 8 KiB";
 	else if (parsed == -1)

@@ -28,7 +28,8 @@ said_name(enum said said)
 {
 	static const char *const names[] = {
 		[SAID_OK] = "ok", [SAID_RETRY] = "retry", [SAID_DEFER] = "defer",
-		[SAID_DEAD] = "dead", [SAID_HOLD] = "hold", [SAID_PUSHES] = NULL,
+		[SAID_DEAD] = "dead", [SAID_HOLD] = "hold", [SAID_HOLD_GROUP] = "hold group",
+		[SAID_PUSHES] = NULL,
 	};
 
 	return names[said];
@@ -73,7 +74,7 @@ set_said(struct result *r, enum said said, usec_t delay, char *answer)
 void
 result_say(struct result *r, const struct statement *s)
 {
-	enum said said = said_by[s->word];
+	enum said said = s->group ? SAID_HOLD_GROUP : said_by[s->word];
 
 	if (is_wrong(r) || said == SAID_NOTHING)
 		return;
@@ -246,7 +247,7 @@ verdict_end(const struct judged *j, const struct result *r)
 static struct verdict
 verdict_said(const struct judged *j, const struct result *r)
 {
-	bool hold;
+	enum verdict_op op;
 
 	switch (r->said) {
 	case SAID_NOTHING:
@@ -257,12 +258,14 @@ verdict_said(const struct judged *j, const struct result *r)
 		return verdict_failed(j, REASON_ANSWER, r->delay);
 	case SAID_DEFER:
 	case SAID_HOLD:
-		hold = r->said == SAID_HOLD;
+	case SAID_HOLD_GROUP:
+		op = r->said == SAID_DEFER ? VERDICT_DEFER :
+		    r->said == SAID_HOLD ? VERDICT_HOLD : VERDICT_HOLD_GROUP;
 		if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
 			return verdict_failed(j, REASON_PROTOCOL, -1);
 		return (struct verdict){
-			.op = hold ? VERDICT_HOLD : VERDICT_DEFER, .reason = REASON_ANSWER,
-			.delay = hold && r->delay > OUTCOME_HOLD_MAX ? OUTCOME_HOLD_MAX : r->delay
+			.op = op, .reason = REASON_ANSWER, .delay = op != VERDICT_DEFER &&
+			    r->delay > OUTCOME_HOLD_MAX ? OUTCOME_HOLD_MAX : r->delay
 		};
 	case SAID_DEAD:
 		return (struct verdict){
@@ -280,7 +283,7 @@ bool
 verdict_is_of_message(const struct verdict *v)
 {
 	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
-	    v->op == VERDICT_HOLD ||
+	    v->op == VERDICT_HOLD || v->op == VERDICT_HOLD_GROUP ||
 	    (v->op == VERDICT_RETRY && v->reason == REASON_CANCELLED) ||
 	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
 }

@@ -36,6 +36,7 @@ enum said {
 	SAID_RETRY,		/* delay */
 	SAID_DEFER,		/* delay, at least STATEMENT_DEFER_MIN */
 	SAID_HOLD,		/* the same, and the queue is paused for it */
+	SAID_HOLD_GROUP,	/* the same, and its group waits for it */
 	SAID_DEAD,
 	SAID_WRONG,		/* it broke the protocol; answer says how */
 	SAID_PUSHES		/* it may not push that; answer says why */
@@ -55,7 +56,7 @@ struct result {
 	 * signalled.
 	 */
 	enum said	 said;
-	usec_t		 delay;		/* SAID_RETRY: -1 for the backoff; SAID_DEFER, _HOLD */
+	usec_t		 delay;		/* SAID_RETRY: -1 for the backoff; SAID_DEFER, _HOLD ... */
 	char		*answer;	/* the text that came with `said`; owned; or NULL */
 	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
@@ -121,6 +122,7 @@ enum verdict_op {
 	VERDICT_DEFER,		/* due after the handler's delay; nothing counted */
 	VERDICT_HOLD,		/* the same, and the queue is paused for delay, at most this: */
 #define OUTCOME_HOLD_MAX	HOUR
+	VERDICT_HOLD_GROUP,	/* the same, but its group waits, also if it has several places */
 	VERDICT_DEAD,		/* counts an attempt if `failed` */
 	VERDICT_DROP,		/* cancelled: removed as by an ack */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
@@ -130,7 +132,7 @@ enum verdict_op {
 struct verdict {
 	enum verdict_op	 op;
 	enum reason	 reason;
-	usec_t		 delay;		/* VERDICT_RETRY, VERDICT_DEFER, VERDICT_HOLD */
+	usec_t		 delay;		/* VERDICT_RETRY, _DEFER, _HOLD, _HOLD_GROUP */
 	bool		 failed;	/* counts as an attempt: attempts + 1 */
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };

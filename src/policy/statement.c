@@ -8,7 +8,6 @@
  */
 #include "policy/statement.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -103,6 +102,20 @@ take_delay(struct statement_words *w, usec_t *ret)
 	return *p == '-' ? 0 : parse_delay(p, n, ret);
 }
 
+/* Takes the word "group", if it is the next one. */
+static bool
+take_group(struct statement_words *w)
+{
+	struct statement_words after = *w;
+	const char *p;
+
+	skip_blanks(&after);
+	if (take_word(&after, &p) != 5 || memcmp(p, "group", 5) != 0)
+		return false;
+	*w = after;
+	return true;
+}
+
 static int
 find_word(const char *p, size_t n, enum statement_word *ret)
 {
@@ -142,6 +155,7 @@ take_rest(struct statement_words *w, struct statement *s)
 	case STATEMENT_RETRY:
 	case STATEMENT_DEFER:
 	case STATEMENT_HOLD:
+		s->group = s->word == STATEMENT_HOLD && take_group(w);
 		if (take_delay(w, &s->delay) == -1)
 			return -1;
 		if (s->word != STATEMENT_RETRY && s->delay < STATEMENT_DEFER_MIN)

@@ -8,7 +8,7 @@
  *	[N] progress [TEXT]
  *	[N] push QUEUE MESSAGE
  *	[N] save [TEXT]
- *	[N] hold DURATION [REASON]
+ *	[N] hold [group] DURATION [REASON]
  *
  * Exec handlers write such lines to descriptor 3, without N; handlers of batches may put
  * the number of the message before them.  Persistent handlers answer with them, with N.
@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,7 @@ struct statement {
 	uint64_t	 number;	/* 0: none */
 	enum statement_word word;
 	usec_t		 delay;		/* retry, defer, hold; -1: none */
+	bool		 group;		/* hold: only the message's group */
 	/* In the line: the reason, the text, or push's or save's as it is; NULL: none. */
 	const char	*text;
 	size_t		 len;

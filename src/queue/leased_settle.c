@@ -134,7 +134,7 @@ leased_cancel_hand_over(struct leased *a, struct delivery *d)
 static const char *const leased_op_names[] = {
 	[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
 	[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
-	[VERDICT_DROP] = "ack", [VERDICT_HOLD] = "hold",
+	[VERDICT_DROP] = "ack", [VERDICT_HOLD] = "hold", [VERDICT_HOLD_GROUP] = "keep",
 };
 
 /* The result of the delivery comes with a text that its handler has saved. */
@@ -454,7 +454,8 @@ leased_send_settle(struct leased *a, struct call *call)
 		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op], d);
 		if (push != NULL)
 			leased_add_pushes(d->result.pushes, &targets, w);
-		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD)
+		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ||
+		    v->op == VERDICT_HOLD_GROUP)
 			words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
 		if (v->op == VERDICT_HOLD)
 			leased_add_hold(a, w, d);

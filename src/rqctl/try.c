@@ -364,8 +364,10 @@ verdict(const struct try *t, struct buf *b)
 		break;
 	case VERDICT_DEFER:
 	case VERDICT_HOLD:
-		buf_printf(b, "would be deferred%s for %s", low.op == VERDICT_HOLD ?
-		    ", and the queue held," : "", units_about(low.delay, from));
+	case VERDICT_HOLD_GROUP:
+		buf_printf(b, "would be deferred%s for %s", low.op == VERDICT_DEFER ? "" :
+		    low.op == VERDICT_HOLD ? ", and the queue held," : ", and its group held,",
+		    units_about(low.delay, from));
 		break;
 	case VERDICT_DEAD:
 		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :

@@ -1,6 +1,6 @@
 #!/bin/sh
 # "hold DURATION" of handlers: the queue is paused in all daemons for that time, and the message
-# is deferred.  It never makes a pause shorter.
+# is deferred.  It never makes a pause shorter.  "hold group DURATION" holds only the group.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -20,7 +20,7 @@ while read -r n attempt length id && IFS= read -r message; do
 done
 H
 cat >"$T/start" <<C
-defaults { $AS suspend_after = 3 }
+defaults { $AS suspend_after = 10 }
 queue "q" { command = {"$T/sh"} }
 queue "says" { command = {"$T/persistent"} mode = "persistent" framing = "line" }
 queue "list" { kind = "list" command = {"$T/sh"} }
@@ -88,7 +88,7 @@ like "$(ctl show q d:5m)" '^retry .*, due in (5|4)' 'the message stays deferred'
 # -- an hour at most ---------------------------------------------------------------------
 during e:3h
 ok '[ "$(r pttl qPAUSED)" -gt 3590000 ] && [ "$(r pttl qPAUSED)" -le 3600000 ]' 'three hours count as one'
-like "$(log_lines 'event=held queue=q id=e:3h' one)" 'delay=3600.000 .*warning="a handler may hold the queue for 1h at most"' 'and the log says so'
+like "$(log_lines 'event=held queue=q id=e:3h' one)" 'delay=3600.000 .*warning="a handler may hold its queue or group for 1h at most"' 'and the log says so'
 ok '[ "$(($(r zscore qRETRY e:3h | cut -d. -f1) - $(date +%s)))" -le 3600 ]' 'for the message, too'
 ctl resume q >/dev/null
 
@@ -96,14 +96,18 @@ ctl resume q >/dev/null
 handler sh <<'H'
 case $RQD_ID in
 short) echo "hold 0.5" >&3 ;;
+zero) echo "hold 0 busy" >&3 ;;
+group) echo "hold group 5s" >&3 ;;
 none) echo "hold carrier is down" >&3 ;;
 *) [ -e "$T/$RQD_QUEUE.held" ] || { : >"$T/$RQD_QUEUE.held"; echo "hold 1s x" >&3; } ;;
 esac
 H
-push short
-push none
-log_wait 20 'event=retry queue=q id=none ' 1 one
-is "$(log_lines 'event=retry queue=q id=(short|none) .*reason=protocol' one | wc -l)" 2 'it needs a duration of a second'
+for id in short zero group none; do
+	push $id
+	log_wait 20 "event=retry queue=q id=$id " 1 one
+done
+is "$(log_lines 'event=retry queue=q id=(short|zero|none) .*reason=protocol' one | wc -l)" 3 'it needs a duration of a second'
+like "$(log_lines 'event=retry queue=q id=group' one)" 'reason=protocol .*cause="this queue has no group_by: hold group 5s"' 'without group_by no group can be held'
 r lpush list x >/dev/null
 ok 'log_wait 20 "event=failed queue=list .*reason=protocol" 1 one' 'a queue that keeps nothing cannot defer'
 
@@ -117,9 +121,60 @@ for q in says unique stream; do
 done
 is "$(log_count event=suspended one)" 0 'a hold is no failure'
 
+# -- only the group ---------------------------------------------------------------------------
+rqd_stop one
+rm -f "$T/go"
+handler sh <<'H'
+case $RQD_QUEUE-$RQD_ID in
+two-a/2) until [ -e "$T/go" ]; do sleep 0.1; done ;;
+*-a/1) time=1h ;;
+*-c/1 | *-alone) time=1s ;;
+esac
+[ -z "${time-}" ] || [ -e "$T/$RQD_QUEUE.${RQD_ID%/1}" ] || { : >"$T/$RQD_QUEUE.${RQD_ID%/1}"; echo "hold group $time 429 from carrier" >&3; }
+H
+cat >"$T/groups" <<C
+defaults { $AS concurrency = 4 group_by = "/" }
+queue "one" { command = {"$T/sh"} }
+queue "two" { command = {"$T/sh"} group_concurrency = 2 }
+C
+rqd_start groups <"$T/groups"
+put() { r lpush "$@" >/dev/null; }	# QUEUE MESSAGE ...
+acks() { log_lines "event=acked queue=$1 id=$2" groups | sed 's/.* id=\([^ ]*\) .*/\1/' | tr '\n' ' '; }	# QUEUE ID
+put one '{"id":"a/1"}' '{"id":"a/2"}' '{"id":"b/1"}'
+ok 'log_wait 20 "event=held_group queue=one id=a/1 .*reason=answer delay=3600.000 answer=.429 from carrier" 1 groups' 'a handler holds its group'
+log_wait 20 'event=acked queue=one id=b/1 ' 1 groups
+put one '{"id":"b/2"}' '{"id":"a/3"}'
+log_wait 20 'event=acked queue=one id=b/2 ' 1 groups
+wait_ok 10 '[ "$(r zcard oneHELD)" -eq 2 ]' 'the others of the group wait'
+is "$(acks one a/)" '' 'and do not run'
+like "$(ctl show one a/2)" 'waits behind a/1' 'show says for which one'
+is "$(r exists onePAUSED)" 0 'the queue is not paused'
+ctl retry now one a/1 >/dev/null
+log_wait 20 'event=acked queue=one id=a/3 ' 1 groups
+is "$(acks one a/)" 'a/1 a/2 a/3 ' 'retry now ends it, and they keep their order'
+put one '{"id":"c/1"}' '{"id":"c/2"}' '{"id":"alone"}'
+log_wait 20 'event=acked queue=one id=c/2 ' 1 groups
+is "$(acks one c/)" 'c/1 c/2 ' 'it ends by itself'
+ok 'log_wait 20 "event=acked queue=one id=alone " 1 groups' 'a message without a group waits alone'
+is "$(log_count 'event=held_group queue=one id=(c/1|alone) ' groups)" 2 'both were held'
+put two '{"id":"a/1"}' '{"id":"a/2"}' '{"id":"a/3"}' '{"id":"a/4"}'
+log_wait 20 'event=held_group queue=two id=a/1 ' 1 groups
+: >"$T/go"
+log_wait 20 'event=acked queue=two id=a/2 ' 1 groups
+put two '{"id":"a/5"}' '{"id":"b/1"}'
+log_wait 20 'event=acked queue=two id=b/1 ' 1 groups
+wait_ok 10 '[ "$(r zcard twoHELD)" -eq 3 ]' 'with two places one that has begun ends, and the others wait'
+is "$(acks two a/)" 'a/2 ' 'and do not run'
+ctl retry now two a/1 >/dev/null
+ok 'log_wait 20 "event=acked queue=two id=a/" 5 groups' 'until the first one is due'
+ok '[ "$(r exists twoHELD twoGROUP twoORDER twoRETRY)" -eq 0 ]' 'nothing is left of it'
+rqd_stop groups
+
 cat >"$T/try.conf" <<C
 queue "t" { command = {"/bin/sh", "-c", "echo hold 2h >&3"} $AS }
 C
 echo m | "$RQCTL" -c "$T/try.conf" try t >"$T/said" 2>&1
 like "$(cat "$T/said")" 'would be deferred, and the queue held, for 1h$' 'rqctl try'
-rqd_stop one
+sed -i 's/hold 2h/hold group 2h/; s/ }$/ group_by = "g" }/' "$T/try.conf"
+echo m | "$RQCTL" -c "$T/try.conf" try t >"$T/said" 2>&1
+like "$(cat "$T/said")" 'would be deferred, and its group held, for 1h$' 'of a group'

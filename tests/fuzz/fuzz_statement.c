@@ -42,6 +42,8 @@ print(const struct statement *s, char *to, size_t size)
 	if (s->number != 0)
 		n += (size_t)snprintf(to, size, "%" PRIu64 " ", s->number);
 	n += (size_t)snprintf(to + n, size - n, "%s", words[s->word]);
+	if (s->group)
+		n = put(to, n, " group", 6);
 	if (s->delay >= 0)
 		n += (size_t)snprintf(to + n, size - n, " %lld.%06lld",
 		    (long long)(s->delay / SEC), (long long)(s->delay % SEC));
@@ -72,7 +74,8 @@ again(const struct statement *s)
 	struct statement b;
 
 	check(statement_parse(text, print(s, text, sizeof(text)), STATEMENT_EITHER, &b) == 0);
-	check(s->number == b.number && s->word == b.word && s->delay == b.delay);
+	check(s->number == b.number && s->word == b.word && s->delay == b.delay &&
+	    s->group == b.group);
 	check(same_bytes(s->text, s->len, b.text, b.len));
 	check(same_bytes(s->queue, s->queue_len, b.queue, b.queue_len));
 }
@@ -80,7 +83,7 @@ again(const struct statement *s)
 static bool
 lies_in(const char *p, size_t n, const char *line, size_t len)
 {
-	return p == NULL ? n == 0 : n > 0 && p >= line && p + n <= line + len;
+	return p == NULL ? n == 0 : p >= line && p + n <= line + len;
 }
 
 static void
@@ -102,9 +105,12 @@ one(const char *p, size_t n, enum statement_number number)
 	    s.word == STATEMENT_HOLD);
 	check((s.word != STATEMENT_DEFER && s.word != STATEMENT_HOLD) ||
 	    s.delay >= STATEMENT_DEFER_MIN);
+	check(!s.group || s.word == STATEMENT_HOLD);
 	check((s.queue != NULL) == (s.word == STATEMENT_PUSH));
 	check(s.word != STATEMENT_OK || s.text == NULL);
 	check((s.word != STATEMENT_PUSH && s.word != STATEMENT_SAVE) || s.text != NULL);
+	check(s.text == NULL || s.len > 0 || s.word == STATEMENT_SAVE);
+	check(s.queue == NULL || s.queue_len > 0);
 	check(lies_in(s.text, s.len, p, n) && lies_in(s.queue, s.queue_len, p, n));
 	again(&s);
 }

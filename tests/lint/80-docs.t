@@ -216,7 +216,7 @@ events() {
 		    grep -oE '(log_event\(|queue_event\([a-z>-]+, )[A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
 		    grep -oE '"[a-z_]+"' | tr -d '"'
 		sed -n '/^static const struct settle_event/,/^event_log_settled/p' src/engine/event_log.c |
-		    grep -oE '"[a-z]+"' | tr -d '"'
+		    grep -oE '"[a-z_]+"' | tr -d '"'
 		sed -n 's/.*, "\(reload_failed\)".*/\1/p' src/service/*.c
 	} >"$D/printed"
 	for part in 'Events of the daemon' 'Events of a queue' 'Events of a message'; do

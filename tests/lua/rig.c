@@ -328,7 +328,8 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 	words_add(&w, op);
 	words_mem(&w, p->tag, p->taglen);
 	words_add(&w, p->token);
-	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0 || strcmp(op, "save") == 0)
+	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0 || strcmp(op, "save") == 0 ||
+	    strcmp(op, "keep") == 0)
 		words_add(&w, arg);
 	if (strcmp(op, "dead") == 0) {
 		rig_words(&w, arg, "attempts", "1", "stderr's end",

@@ -2,6 +2,7 @@
  * Random sequences of the scripts on messages that belong to groups.  After each step every
  * message is in one place, and QGROUP and QORDER fit.  With one place for a group, no message
  * starts before all earlier ones of its group are done; with N, no more than N are in flight.
+ * While a handler holds its group, only messages of it start that were in flight then.
  * Half of the runs pop from the left end.  Each dead letter is announced once, and each delivery
  * gets the text that an earlier one of its message has saved last.
  */
@@ -17,6 +18,8 @@ static struct record {
 	bool		 later;		/* it did not come by the list, or came again */
 	enum state	 state;
 	bool		 in_flight;
+	bool		 holds;		/* its handler holds its group */
+	bool		 placed;	/* it was in flight then, and has a place */
 	unsigned	 saved;		/* its last text; 0: none */
 	struct popped	 p;		/* its last delivery */
 	bool		 has;
@@ -88,6 +91,8 @@ check_start(int i)
 		if (o == r || o->group != r->group || r->group == GROUPS)
 			continue;
 		flying += o->in_flight;
+		if (o->holds && !r->placed)
+			fail_msg("%d starts while %d holds the group", i, (int)(o - records));
 		if (rig.places > 1)
 			continue;
 		if (o->state == STARTED)
@@ -102,7 +107,7 @@ check_start(int i)
 static void
 ended(int i, enum state state)
 {
-	records[i].in_flight = false;
+	records[i].in_flight = records[i].holds = false;
 	if (state != STARTED || rig.places == 1)
 		records[i].state = state;
 }
@@ -130,6 +135,7 @@ step_pop(int most)
 		assert_int_equal(p[k].saved != NULL ? atoi(p[k].saved) : 0, records[i].saved);
 		records[i].state = STARTED;
 		records[i].in_flight = true;
+		records[i].holds = false;
 		if (records[i].has)
 			rig_popped_done(&records[i].p, 1);
 		records[i].p = p[k];
@@ -154,11 +160,24 @@ any_in_flight(void)
 	return -1;
 }
 
+/* Whether messages of the group have a place, and wait for a pop: those start in any case. */
+static bool
+any_is_due(int group)
+{
+	return rig_int(&rig, "EVAL %s 2 %s %s c%d", "local n = 0 "
+	    "for _, r in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+	    "local tag = string.match(r, '^' .. ARGV[1] .. '%z0%z(.*)$') "
+	    "if tag and redis.call('ZSCORE', KEYS[2], tag) then n = n + 1 end end return n",
+	    rig_key(&rig, KEY_ORDER), rig_key(&rig, KEY_RETRY), group) > 0;
+}
+
 static void
 step_settle(const char *op)
 {
-	static const char *const ops[] = { "ack", "ack", "retry", "defer", "return", "dead" };
-	int i = any_in_flight();
+	static const char *const ops[] = { "ack", "ack", "retry", "defer", "return", "dead",
+	    "keep" };
+	int i = any_in_flight(), k;
+	bool keep;
 	char text[16] = "";
 
 	if (i < 0)
@@ -171,12 +190,22 @@ step_settle(const char *op)
 	}
 	if (op == NULL)
 		op = ops[unit_below(ARRAY_LEN(ops))];
-	assert_string_equal(rig_settle(&rig, op, &records[i].p,
+	keep = strcmp(op, "keep") == 0;
+	if (keep && any_is_due(records[i].group))
+		return;
+	assert_string_equal(rig_settle(&rig, op, &records[i].p, keep ? "1000" :
 	    op[0] == 'd' && op[2] == 'a' ? "1" : unit_below(2) == 0 ? "0" : "1000"), "ok");
 	if (rig.places > 1 && (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0))
 		records[i].later = true;
 	letters += strcmp(op, "dead") == 0;
+	if (strcmp(op, "return") != 0)
+		records[i].placed = false;
 	ended(i, strcmp(op, "ack") == 0 ? DONE : strcmp(op, "dead") == 0 ? DEAD_LETTER : STARTED);
+	records[i].holds = keep;
+	for (k = 0; keep && k < nrecords; k++) {
+		if (records[k].group == records[i].group)
+			records[k].placed = records[k].in_flight;
+	}
 }
 
 /* Some leases end. */
@@ -206,6 +235,8 @@ step_due(void)
 
 	for (size_t i = 0; i < r->elements; i++)
 		rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
+	for (int i = 0; i < nrecords; i++)
+		records[i].holds = false;
 	freeReplyObject(r);
 }
 

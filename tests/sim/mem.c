@@ -339,6 +339,7 @@ mem_apply(struct mem_entry *e, const struct verdict *v)
 	case VERDICT_RETRY:
 	case VERDICT_DEFER:
 	case VERDICT_HOLD:
+	case VERDICT_HOLD_GROUP:
 		e->state = MEM_RETRY;
 		e->due += v->delay;
 		break;

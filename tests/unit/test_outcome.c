@@ -109,6 +109,8 @@ static const struct row rows[] = {
 	{ SAID(0, SAID_HOLD), 99, { VERDICT_HOLD, REASON_ANSWER, HOUR, false, NO } },
 	{ { .end = END_EXIT, .said = SAID_HOLD, .delay = 3 * HOUR }, 2,
 	    { VERDICT_HOLD, REASON_ANSWER, HOUR, false, NO } },
+	{ { .end = END_EXIT, .said = SAID_HOLD_GROUP, .delay = 3 * HOUR }, 2,
+	    { VERDICT_HOLD_GROUP, REASON_ANSWER, HOUR, false, NO } },
 	{ SAID(126, SAID_DEFER), 0, DEFER(CANNOT) },
 	{ SAID(0, SAID_DEAD), 0, DEAD(REASON_ANSWER, NO) },
 	{ SAID(127, SAID_DEAD), 0, DEAD(REASON_ANSWER, CANNOT) },

@@ -58,6 +58,13 @@ TEST(test_statements)
 		{ "hold 30s 429 from carrier", STATEMENT_HOLD, 30 * SEC, "429 from carrier",
 		    NULL },
 		{ "hold 1", STATEMENT_HOLD, SEC, NULL, NULL },
+		{ "hold 1 group", STATEMENT_HOLD, SEC, "group", NULL },
+		{ "hold group 30s 429 from carrier", STATEMENT_HOLD, 30 * SEC, "429 from carrier",
+		    NULL },
+		{ "hold \t group\t1", STATEMENT_HOLD, SEC, NULL, NULL },
+		{ "hold group 1h group", STATEMENT_HOLD, HOUR, "group", NULL },
+		{ "defer 1 group", STATEMENT_DEFER, SEC, "group", NULL },
+		{ "retry group", STATEMENT_RETRY, -1, "group", NULL },
 		{ "save", STATEMENT_SAVE, -1, "", NULL },
 		{ "save ", STATEMENT_SAVE, -1, "", NULL },
 		{ "save step 2", STATEMENT_SAVE, -1, "step 2", NULL },
@@ -78,6 +85,8 @@ TEST(test_statements)
 		assert_int_equal(s.number, 0);
 		assert_int_equal(s.word, cases[i].word);
 		assert_int_equal(s.delay, cases[i].delay);
+		assert_int_equal(s.group, s.word == STATEMENT_HOLD &&
+		    cases[i].line[5 + strspn(cases[i].line + 5, " \t")] == 'g');
 		assert_bytes(s.text, s.len, cases[i].text);
 		assert_bytes(s.queue, s.queue_len, cases[i].queue);
 	}
@@ -91,7 +100,10 @@ TEST(test_no_statements)
 		"retry 0.0001ms", "retry 99999999999999999999d",
 		"retry 1.00000000000000000000000000000000001s",
 		"defer", "defer ", "defer -", "defer - x", "defer soon", "defer 0",
-		"defer 0.9", "defer 999ms", "deadly",
+		"defer 0.9", "defer 999ms", "deadly", "defer group 1",
+		"hold", "hold 0", "hold 0 x", "hold 0.9", "hold -", "hold - x", "hold soon",
+		"hold group", "hold group 0", "hold group 999ms", "hold group - x",
+		"hold groups 5", "hold group group 5",
 		"push", "push items", "push items ", "push  items", "progressing",
 		"#", "error: no such file",
 	};

@@ -70,7 +70,7 @@ local waiting = due_by(Q, now)
 --@ for groups
 local H, G, O = KEYS[9], KEYS[10], KEYS[11]
 local by, places = ARGV[13], tonumber(ARGV[14])
-call('ZCARD', H)
+local any_held = call('ZCARD', H) > 0
 call('HLEN', G)
 call('ZCARD', O)
 --@ include groups
@@ -263,6 +263,8 @@ local function take(tags, values)
       local id, group = sub(tag, 1, tonumber(l) or -1), nil
       if not own[i] and not mark and type(body) == 'string' then group = group_of(body, id) end
       if group == false or work > 2500 or aside > 0 and (aside == 500 or bytes + size > room) then full = true break end
+      -- It may have held its group until now: others have places again.
+      if own[i] and any_held and places > 1 then group_now(own[i]) end
       if enters(group) then
         starts[i] = group
       else

@@ -11,6 +11,7 @@
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
 --           "defer" TAG TOKEN DELAY            no attempt is counted; due in DELAY seconds
+--           "keep" TAG TOKEN DELAY             as defer; with groups, its group waits for it
 --           "return" TAG TOKEN                 as it was; due now
 --           "dead" TAG TOKEN FAILED REASON STATUS ERROR ANSWER USAGE
 --                                              FAILED "1": counts as an attempt; ANSWER: the
@@ -153,7 +154,7 @@ if ARGV[first] == 'push' or ARGV[first] == 'grow' then
 end
 
 --@ include letter
-local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 9, stale = 3, save = 4, hold = 5}
+local words = {ack = 3, retry = 4, defer = 4, keep = 4, ['return'] = 3, dead = 9, stale = 3, save = 4, hold = 5}
 local copied = 0
 
 -- Acks at most 50 deliveries; at[i]: where ARGV has the ith.
@@ -241,11 +242,11 @@ local function one(a)
     call('ZREM', B, tag)
     call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. (front or '') .. '- ' .. rest)
 --@ for groups
-    if op ~= 'return' and places > 1 then hooks.left({tag}) end
+    if op ~= 'return' and op ~= 'keep' and places > 1 then hooks.left({tag}) end
 --@ end
   end
   if op == 'return' and not cancelled then later(0) return 'ok' end
-  if (op == 'retry' or op == 'defer' or op == 'hold') and not cancelled then
+  if (op == 'retry' or op == 'defer' or op == 'keep' or op == 'hold') and not cancelled then
     attempts = attempts + (op == 'retry' and 1 or 0)
     later(tonumber(ARGV[a + 3]) or 0)
     return 'ok'

@@ -10,7 +10,8 @@
 -- QGROUP tells the group of a tag.  QORDER has a row for each tag of QGROUP, all of score 0, so
 -- that their text sorts them:
 --   GROUP \0 0 \0 TAG         has a place: it is in QBACKUP or QRETRY.  If it is in neither,
---                             the row counts for nothing, and is removed when it is seen
+--                             the row counts for nothing, and is removed when it is seen.  If it
+--                             is in QRETRY for later, its handler holds the group
 --   GROUP \0 1 TIME \0 TAG    is held, and has failed before: these come first
 --   GROUP \0 2 TIME \0 TAG    is held.  TIME is its score in QHELD
 -- No group has a control character.
@@ -30,6 +31,9 @@ local function parts(r)
   if group then return group, tag, time end
   return string.match(r, '^([^%z]+)%z0%z(.*)$')
 end
+
+-- Whether a time in QRETRY is later than that of what a call has made due.
+local function is_later(due) return due and due - stamp > 0.001 end
 
 local due_now = 0	-- by this call: each is due 1 us after the one before
 local function promote(group, most)
@@ -61,8 +65,8 @@ local function permitted()
   call('ZCARD', H)
   call('HMGET', G, '\0')
   call('HEXISTS', C, '\0')
+  call('ZSCORE', R, '\0')
   call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', '0', '0')
-  call('ZLEXCOUNT', O, '[', '[')
   call('HDEL', G, '\0')
   call('ZREM', H, '\0')
   call('ZREM', O, '\0')
@@ -89,9 +93,12 @@ local function leave_groups(tags, most)
       -- Its first row has the place, or waits for it.
       local first = call('ZRANGEBYLEX', O, '[' .. group .. '\0', '(' .. group .. '\1', 'LIMIT', '0', '1')[1]
       n = first and string.byte(first, #group + 2) ~= 48 and 1 or 0
-    elseif most then
-      local places = call('ZLEXCOUNT', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
-      n = math.min(most - places, n + 1)
+    else
+      local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
+      n = most and math.min(most - #rows, n + 1) or n
+      for i = 1, n > 0 and #rows or 0 do
+        if is_later(call('ZSCORE', R, string.sub(rows[i], #group + 4))) then n = 0 break end
+      end
     end
     if n > 0 then promoted = promoted + promote(group, n) end
   end

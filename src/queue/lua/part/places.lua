@@ -21,8 +21,10 @@ local function group_now(group)
       local class, tag = string.match(r, '^[^%z]*%z(.)[^%z]*%z(.*)$')
       if class and class ~= '0' then
         g.held, g.first = true, g.first or tag
-      elseif class and (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) then
+      elseif class and call('ZSCORE', B, tag) then
         g.used = g.used + 1
+      elseif class and call('ZSCORE', R, tag) then
+        g.used = g.used + (is_later(call('ZSCORE', R, tag)) and places or 1)
       else
         stale = stale or {}
         stale[#stale + 1] = r
