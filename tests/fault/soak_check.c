@@ -95,6 +95,7 @@ struct fate {
 };
 static unsigned handed;		/* numbers and children, as they must be */
 static unsigned cancelled_letters, blamed;
+static unsigned texts;		/* that runs got */
 static unsigned by_redis[PLACE_DEAD + 1];
 
 static struct count {
@@ -102,6 +103,35 @@ static struct count {
 } by_cause[CAUSES];
 
 /* -- runs in doubt ----------------------------------------------------------- */
+
+/*
+ * A run gets a text that an earlier run of its message has saved.  If the run before it has ended,
+ * and no fault may have undone that, it is the last text of that run.
+ */
+static void
+judge_text(const struct run *first, const struct run *r, double born)
+{
+	const struct run *p = r - 1, *of;
+
+	if (r->saved == -1)
+		return;
+	for (of = first; of < r; of++) {
+		if (r->saved == 10 * (int)of->pid + 1 || r->saved == 10 * (int)of->pid + 2)
+			break;
+	}
+	texts += r->saved > 0;
+	if (r->saved > 0 && of == r) {
+		problem("message %ld got a text that no run of it had saved: %d", r->n, r->saved);
+		run_tell(r);
+	}
+	if (r == first || p->saved == -1 || p->to == 0 || p->to > r->from || run_is_final(p) ||
+	    r->saved == 10 * (int)p->pid + 2 || work_cancelled(r->n) != NULL ||
+	    explain(p, born, r->from) != CAUSE_NONE || explain_forgot(p->from, r->from))
+		return;
+	problem("message %ld has lost the text of its run before, and got %d", r->n, r->saved);
+	run_tell(p);
+	run_tell(r);
+}
 
 /* Judges two successive runs of a message; the second may be missing. */
 static void
@@ -561,6 +591,7 @@ print_sums(const struct fate *fates, long messages)
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
 	    lost);
 	printf("# cancelled: %u letters; blamed for lost replies: %u\n", cancelled_letters, blamed);
+	printf("# runs that got a text of an earlier run: %u\n", texts);
 	printf("# Redis forgot: waiting %u, in hand %u, letters %u; messages gone with it %u\n",
 	    by_redis[PLACE_WAITING], by_redis[PLACE_IN_HAND], by_redis[PLACE_DEAD], forgotten);
 }
@@ -570,7 +601,7 @@ check_all(long messages, const struct fault *f, size_t n)
 {
 	long last = soak_pipe ? work_child(soak_messages, CHILDREN_MOST) : messages;
 	struct fate *fates = xcalloc((size_t)last + 1, sizeof(*fates)), *fate;
-	const struct run *finished = NULL;
+	const struct run *finished = NULL, *first = NULL;
 	double born = 0;
 
 	faults = f;
@@ -583,6 +614,7 @@ check_all(long messages, const struct fault *f, size_t n)
 
 		if (i == 0 || runs[i - 1].n != r->n) {
 			born = r->from;
+			first = r;
 			finished = NULL;
 		}
 		if ((fate = fate_of(fates, r->n, messages)) == NULL) {
@@ -603,6 +635,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		if (r->confirmed && finished == NULL)
 			finished = r;
 		judge_cancelled(r, born);
+		judge_text(first, r, born);
 		judge_pair(r, born, more ? &runs[i + 1] : NULL);
 		judge_wait(r, more ? &runs[i + 1] : NULL);
 	}

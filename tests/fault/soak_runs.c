@@ -33,6 +33,17 @@ run_ended(long n, int attempt, pid_t pid, int status, double at)
 	problem("message %ld ended but never began", n);
 }
 
+static void
+run_saved(long n, pid_t pid, int saved)
+{
+	for (size_t i = nruns; i-- > 0;) {
+		if (runs[i].pid == pid && runs[i].n == n && runs[i].to == 0) {
+			runs[i].saved = saved;
+			return;
+		}
+	}
+}
+
 static int
 settled_compare(const void *a, const void *b)
 {
@@ -107,8 +118,13 @@ runs_scan(FILE *f)
 			problem("message %ld was not delivered as it was pushed", n);
 			continue;
 		}
+		if (what == 'S') {
+			run_saved(n, pid, value);
+			continue;
+		}
 		*APPEND(runs, nruns) = (struct run){
-			.n = n, .attempt = attempt, .pid = pid, .daemon = value, .from = at
+			.n = n, .attempt = attempt, .pid = pid, .daemon = value, .from = at,
+			.saved = -1
 		};
 	}
 }

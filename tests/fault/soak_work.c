@@ -9,6 +9,9 @@
  *	E message attempt pid status time
  *
  *	X message attempt pid daemon time	the payload is not what was pushed
+ *	S message attempt pid saved time	the text that it got: see struct run
+ *
+ * A run saves a text when it begins, and another one when it is done.
  *
  * The result of a run depends on seed, message, attempt and daemon only.  Two daemons
  * get different results for a message, so that the test sees whether one undoes what
@@ -224,6 +227,33 @@ record(const char *dir, char what, long n, int attempt, int value)
 	close(fd);
 }
 
+static bool
+can_save(void)
+{
+	return getenv("RQD_VERDICT_FD") != NULL;
+}
+
+static void
+save(long n, int step)
+{
+	if (can_save())
+		dprintf(3, "save %ld %d %d\n", n, (int)getpid(), step);
+}
+
+/* A text of another message counts as one that nobody has saved. */
+static void
+record_saved(const char *dir, long n, int attempt)
+{
+	const char *text = getenv("RQD_SAVED");
+	int pid = 0, step = 0;
+	long of = n;
+
+	if (text != NULL && (sscanf(text, "%ld %d %d", &of, &pid, &step) != 3 || of != n))
+		step = 3;
+	if (can_save())
+		record(dir, 'S', n, attempt, 10 * pid + step);
+}
+
 /* The number of the daemon that runs this handler. */
 static unsigned
 handler_slot(void)
@@ -356,6 +386,8 @@ work_handle(const char *dir, uint64_t seed, bool hands_over)
 		len += (size_t)got;
 	n = work_number(payload, len);
 	record(dir, 'B', n, attempt, daemon_pid());
+	record_saved(dir, n, attempt);
+	save(n, 1);
 	status = work_special_one(dir, n, payload, attempt);
 	if (!is_whole(n, payload, len, status != -1))
 		record(dir, 'X', n, attempt, daemon_pid());
@@ -363,6 +395,7 @@ work_handle(const char *dir, uint64_t seed, bool hands_over)
 		hand_over(n);
 	if (status == -1)
 		status = work_or_defer(n, attempt, slot);
+	save(n, 2);
 	record(dir, 'E', n, attempt, status);
 	if (status > 128) {
 		setrlimit(RLIMIT_CORE, &no_core);

@@ -279,7 +279,7 @@ settle(struct box *d, enum verdict_op op)
 	h->op = op;
 	r->failures += op == VERDICT_RETRY;
 	r->may_be_done |= op == VERDICT_ACK || op == VERDICT_DEAD;
-	box_settle(d, i, op, op == VERDICT_RETRY, (usec_t)unit_below(50) * MSEC);
+	box_settle(d, i, op, op == VERDICT_RETRY, (usec_t)(1 + unit_below(50)) * MSEC);
 }
 
 static void
@@ -299,7 +299,8 @@ static void
 settle_any(struct box *d)
 {
 	static const enum verdict_op ops[] = { VERDICT_ACK, VERDICT_ACK, VERDICT_ACK, VERDICT_ACK,
-		VERDICT_RETRY, VERDICT_DEFER, VERDICT_RETURN, VERDICT_DEAD };
+		VERDICT_RETRY, VERDICT_DEFER, VERDICT_RETURN, VERDICT_DEAD, VERDICT_HOLD,
+		VERDICT_HOLD_GROUP };
 
 	while (d->n > 0 && unit_below(2) == 0)
 		save_any(d);
