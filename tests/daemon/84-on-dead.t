@@ -32,10 +32,10 @@ queue "q" {
 	command = {"$T/work"} concurrency = 4 backoff = 100ms max_attempts = 2 max_crashes = 0 lease = 3s
 	on_dead = "push:alerts" suspend_after = 0
 }
-queue "ids" { kind = "unique" command = {"$T/work"} max_attempts = 1 on_dead = "push:strings" on_dead_message = true suspend_after = 0 }
-queue "log" { kind = "stream" command = {"$T/work"} max_attempts = 1 on_dead = "push:alerts" on_dead_message = true suspend_after = 0 }
+queue "ids" { kind = "unique" command = {"$T/work"} max_attempts = 1 on_dead = "push:strings" on_dead_message = true suspend_after = 0 dead_max_age = 1h lease = 3s }
+queue "log" { kind = "stream" command = {"$T/work"} max_attempts = 1 on_dead = "push:alerts" on_dead_message = true suspend_after = 0 dead_max_age = 1h lease = 3s }
 queue "strings" { pop = "left" command = {"$T/alert"} on_dead = "push:alerts" concurrency = 0 }
-queue "alerts" { command = {"$T/alert"} lease = 3s }
+queue "alerts" { command = {"$T/alert"} lease = 3s dead_max_age = 1h }
 C
 rqd_start <"$T/conf"
 pid_of >"$T/daemon"
@@ -107,6 +107,16 @@ is "$(r lrange strings 0 -1 | jq -r '.id + " " + .message' | tr '\n' ,)" 'some-i
 r del strings >/dev/null
 r xadd log '*' message "$(printf '\303\251')" >/dev/null
 wait_ok 20 'jq -e "select(.queue == \"log\").message == \"\u00e9\"" "$T/alerts" >/dev/null' 'kind stream'
+
+# -- dead_max_age ---------------------------------------------------------------------------
+for dead in alertsDEAD Queue:idsDEAD logDEAD; do
+	seq 150 | sed "s/.*/XADD old 100000-& id & message m/" | r >/dev/null
+	r xadd old "$(date +%s)000-0" id new message m >/dev/null
+	r del "$dead" >/dev/null
+	r rename old "$dead" >/dev/null
+	wait_ok 30 '[ "$(r xlen "$dead")" -eq 1 ]' "dead_max_age: only the new one stays in $dead"
+	r del "$dead" >/dev/null
+done
 
 # -- the target cannot be pushed to ------------------------------------------------------
 n=$(r xlen qDEAD)
