@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
 
@@ -142,6 +143,7 @@ launch_config_start(const struct config_source *source, struct spawner **s,
 	uid_t uid;
 	gid_t gid;
 
+	cgroup_open(true);
 	*s = spawner_fork(launch_config_load, (void *)(uintptr_t)source);
 	drops = privilege_held() && privilege_user(&uid, &gid);
 	if (drops && privilege_drop(cause) == -1)
@@ -156,6 +158,7 @@ launch_config_start(const struct config_source *source, struct spawner **s,
 		return NULL;
 	spawner_stop(*s);
 	config_report_done(report);
+	cgroup_give_up("privileged is false");
 	*s = spawner_fork(launch_config_load, (void *)(uintptr_t)source);
 	return load_now(source, *s, report, cause);
 }

@@ -30,6 +30,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,7 +82,8 @@ static const char *const step_names[] = {
 	[STEP_NICE] = "nice", [STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
 	[STEP_UID] = "setuid", [STEP_DUMPABLE] = "dumpable", [STEP_CAPS] = "capset",
 	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
-	[STEP_USER] = "user", [STEP_GROUP] = "group", [STEP_SPAWNER] = "spawner"
+	[STEP_USER] = "user", [STEP_GROUP] = "group", [STEP_SPAWNER] = "spawner",
+	[STEP_CGROUP] = "cgroup"
 };
 _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
 
@@ -272,6 +274,45 @@ child(void *arg)
 	fail(m, STEP_EXEC, RAW(SYS_execve, m->argv[0], m->argv, m->envp, 0));
 }
 
+/*
+ * clone3(2), which alone starts a child in another cgroup, so that none of what it forks is
+ * missed.  The child calls child() on its own stack.
+ */
+CHILD static long
+clone_into(struct clone_args *args, struct spawn_memory *m)
+{
+#if defined(__x86_64__)
+	register void *r8 __asm__("r8") = (void *)child;
+	register void *r9 __asm__("r9") = m;
+	long r;
+
+	__asm__ volatile("syscall\n\ttest %%rax, %%rax\n\tjnz 1f\n\t"
+	    "xor %%ebp, %%ebp\n\tmov %%r9, %%rdi\n\tcall *%%r8\n\thlt\n1:"
+	    : "=a"(r) : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r8), "r"(r9)
+	    : "rcx", "r11", "memory");
+	return r;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_clone3;
+	register void *x0 __asm__("x0") = args;
+	register long x1 __asm__("x1") = sizeof(*args);
+	register void *x2 __asm__("x2") = (void *)child;
+	register void *x3 __asm__("x3") = m;
+
+	__asm__ volatile("svc 0\n\tcbnz x0, 1f\n\tmov x29, xzr\n\tmov x0, x3\n\t"
+	    "blr x2\n\tbrk 1\n1:" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
+	    : "x30", "memory");
+	return (long)x0;
+#else
+	long r;
+
+	args->stack = args->stack_size = 0;
+	r = raw(SYS_clone3, (long)args, sizeof(*args), 0, 0, 0);
+	if (r == 0)
+		(void)child(m);
+	return r;
+#endif
+}
+
 /* -- its memory --------------------------------------------------------------------- */
 
 /* Maps it behind a stack with a guard. */
@@ -367,11 +408,12 @@ spawn_init(bool is_privileged)
 
 pid_t
 spawn_start(const struct spawn_row *row, const char *words, size_t len,
-    const int fd[SPAWN_FDS], struct spawn_report *report)
+    const int fd[SPAWN_FDS], int cgroup, struct spawn_report *report)
 {
 	bool shared;
 	struct spawn_memory *m = free_memory(&shared);
-	pid_t pid;
+	struct clone_args args = { .exit_signal = SIGCHLD };
+	long pid;
 
 	fill(m, row, words, len);
 	*report = (struct spawn_report){ STEP_NONE, 0 };
@@ -379,9 +421,19 @@ spawn_start(const struct spawn_row *row, const char *words, size_t len,
 	memcpy(m->fd, fd, sizeof(m->fd));
 	m->parent = getpid();
 	m->busy = shared;
-	pid = clone(child, (char *)m, SIGCHLD | (shared ? CLONE_VM | CLONE_CHILD_CLEARTID : 0), m,
-	    NULL, NULL, &m->busy);
-	if (pid == -1)
+	args.flags = shared ? CLONE_VM | CLONE_CHILD_CLEARTID : 0;
+	if (cgroup != -1) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)cgroup;
+		args.child_tid = (uintptr_t)&m->busy;
+		args.stack = (uintptr_t)m - STACK_SIZE;
+		args.stack_size = STACK_SIZE;
+		pid = clone_into(&args, m);
+		errno = pid < 0 ? (int)-pid : errno;
+	} else {
+		pid = clone(child, (char *)m, SIGCHLD | (int)args.flags, m, NULL, NULL, &m->busy);
+	}
+	if (pid < 0)
 		m->busy = 0;
-	return pid;
+	return pid < 0 ? -1 : (pid_t)pid;
 }

@@ -26,7 +26,7 @@
 enum spawn_step {
 	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_NULL, STEP_DUP, STEP_LIMIT, STEP_NICE,
 	STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE, STEP_CHDIR,
-	STEP_EXEC, STEP_USER, STEP_GROUP, STEP_SPAWNER, STEP_MAX
+	STEP_EXEC, STEP_USER, STEP_GROUP, STEP_SPAWNER, STEP_CGROUP, STEP_MAX
 };
 
 /* The child writes it if a step fails before execve(2) has succeeded. */
@@ -70,9 +70,10 @@ void	spawn_init(bool privileged);
 
 /*
  * words: "NAME=value" with a NUL after each, len bytes.  The report is in shared memory, and
- * kept until the exit.  Does not wait for execve(2).  Returns the pid, or -1 with errno: no child.
+ * kept until the exit.  cgroup: the directory of the child's cgroup; -1: ours.  Does not wait for
+ * execve(2).  Returns the pid, or -1 with errno: no child.
  */
 pid_t	spawn_start(const struct spawn_row *, const char *words, size_t len,
-	    const int fd[SPAWN_FDS], struct spawn_report *) MUSTCHECK;
+	    const int fd[SPAWN_FDS], int cgroup, struct spawn_report *) MUSTCHECK;
 
 const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */

@@ -19,7 +19,8 @@
  * children, of which a handler may leave thousands, or some that fork and exit for ever; so
  * a turn reaps at most TURN of them.
  *
- * Leftovers.  Processes in the group of a finished leader are killed at once.  Those in
+ * Leftovers.  Processes in the group of a finished leader are killed at once.  All
+ * others are, too, where the run has a cgroup (cgroup.h).  Where it has none, those in
  * another group of its session are found later: the session's number stays in a table for
  * some seconds.  When a parent dies, its children become those of the spawner, a subreaper.
  * A sweep looks at all children, and kills the ones of such a session.  A sweep follows the
@@ -54,6 +55,7 @@
 #include "base/listen_socket.h"
 #include "base/log.h"
 #include "base/trust.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
 #include "loop/proc.h"
@@ -76,6 +78,7 @@ struct slot {
 	pid_t		 pid;		/* 0: free */
 	bool		 keeps;		/* leftovers of its session */
 	bool		 signalled;	/* by an order: it has no right to leftovers */
+	struct cgroup	*cgroup;	/* NULL: none */
 	LIST_ENTRY(slot) entry;		/* valid unless free */
 };
 LIST_HEAD(slot_list, slot);
@@ -205,6 +208,7 @@ end(void)
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			continue;
 	} while (pid == 0 && clock_mono() < until);
+	cgroup_close();
 	_exit(EX_OK);
 }
 
@@ -426,7 +430,9 @@ start(const struct spawner_order *o, const int *fds)
 	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
 	struct slot *slot = &s.slots[o->slot];
 	static struct buf words;
+	struct cgroup *cgroup;
 	int fd[SPAWN_FDS];		/* by the child's numbers */
+	int dir;
 	pid_t pid;
 
 	if (slot->pid != 0 || row == NULL || (row->error == 0 && row->members != o->members)) {
@@ -445,16 +451,20 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
-	pid = spawn_start(row, words.data, words.len, fd, &s.reports[o->slot]);
+	cgroup = cgroup_take(CGROUP_NO_LIMIT, CGROUP_NO_LIMIT, &dir);
+	pid = spawn_start(row, words.data, words.len, fd, dir, &s.reports[o->slot]);
+	fd_close(&dir);
 	if (pid == -1) {
 		r.error = errno;
 		r.step = STEP_CLONE;
 		reply(r);
+		if (cgroup != NULL)
+			(void)cgroup_leave(cgroup, false, false);
 		return;
 	}
 	if (session_of(pid)->id == pid)		/* its number is this leader's now */
 		session_of(pid)->id = 0;
-	*slot = (struct slot){ .pid = pid, .keeps = row->keeps != 0 };
+	*slot = (struct slot){ .pid = pid, .keeps = row->keeps != 0, .cgroup = cgroup };
 	LIST_INSERT_HEAD(&s.by_pid[(unsigned)pid % CHAINS], slot, entry);
 	s.running++;
 	if (o->slot >= s.used)
@@ -525,6 +535,7 @@ handler_over(struct slot *slot)
 	const struct spawn_report *report = &s.reports[slot - s.slots];
 	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = (uint32_t)(slot - s.slots) };
 	bool kills = !slot->keeps || slot->signalled;
+	struct cgroup_end end;
 	struct rusage u = { .ru_maxrss = 0 };
 
 	if (kills)
@@ -538,7 +549,11 @@ handler_over(struct slot *slot)
 		r.error = report->error;
 		r.step = report->step;
 	}
-	if (kills) {
+	if (slot->cgroup != NULL) {
+		end = cgroup_leave(slot->cgroup, kills, r.status != 0);
+		r.leftovers |= end.left;
+		r.oom = end.oom;
+	} else if (kills) {
 		s.finished_until = clock_mono() + SESSION_LIFE;
 		*session_of(slot->pid) = (struct session){ slot->pid, s.finished_until };
 	}

@@ -65,7 +65,7 @@ void	spawner_words(const struct spawner_order *, const char *members, struct buf
 
 enum spawner_answer {
 	SPAWNER_STARTED = 1,	/* slot, pid */
-	SPAWNER_EXITED,		/* slot, status, leftovers, usage; error and step if not executed */
+	SPAWNER_EXITED,		/* slot, status, leftovers, oom, usage; error and step if not executed */
 	SPAWNER_LOADED,		/* generation (0: the configuration has errors), error */
 	SPAWNER_OPENED		/* slot: that of the order; error; 0: none */
 };
@@ -78,7 +78,8 @@ struct spawner_reply {
 	int32_t		error;
 	int32_t		step;		/* enum spawn_step */
 	int32_t		status;		/* as of wait(2) */
-	uint32_t	leftovers;	/* 0 or 1 */
+	uint16_t	leftovers;	/* 0 or 1 */
+	uint16_t	oom;		/* 0 or 1 */
 	struct usage	usage;		/* of the process, see spawner.h */
 };
 

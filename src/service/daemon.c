@@ -42,6 +42,7 @@
 #include "engine/consumer.h"
 #include "engine/dispatcher.h"
 #include "engine/schedule.h"
+#include "handler/cgroup.h"
 #include "handler/handler.h"
 #include "handler/spawner.h"
 #include "loop/child.h"
@@ -861,7 +862,8 @@ daemon_start(struct rqd *d)
 	nodes_start(d->nodes);
 	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
 	    LF_STR("instance", d->instance), LF_INT("pid", getpid()),
-	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
+	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash),
+	    LF_STR("uncontained", cgroup_lacks(CGROUP_RUNS)));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
 	/*

@@ -75,7 +75,7 @@ done
 # It makes /run/systemd where that is missing, in a container without systemd.
 if [ -d /run/systemd ] || [ -w /run ]; then
 	silent 'rqd.service with strict.conf is closed' strict
-	silent 'rqd@.service is closed' closed rqd@.service 20
+	silent 'rqd@.service is closed' closed rqd@.service 30
 else
 	echo '# no /run/systemd: how closed the units are is not known'
 fi

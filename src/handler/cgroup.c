@@ -1,0 +1,434 @@
+/* A cgroup for each run; cgroup.h describes them. */
+#include "handler/cgroup.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/list.h"
+#include "handler/privilege.h"
+
+#define PREFIX		"rqd.runs."
+#define NAMES_MAX	100		/* tried */
+#define DEATH_TIME	(2 * SEC)	/* for what a dead rqd has left */
+#define DEATH_PAUSE	MSEC
+#define FREE_MAX	256		/* empty ones that are kept */
+#define LOOKS		4		/* a start, at those that were not empty */
+#define NAME_SIZE	48
+#define TEXT_SIZE	4096
+
+struct cgroup {
+	TAILQ_ENTRY(cgroup) entry;	/* of free or busy; of none while it runs */
+	unsigned	number;		/* its name */
+	uint64_t	limits[CGROUP_PARTS];
+	uint64_t	ooms;		/* as seen last */
+	bool		killed;		/* Linux 6.18 kills all that starts in it later, too */
+};
+TAILQ_HEAD(cgroups, cgroup);
+
+static int	ours = -1;		/* the directory rqd.runs.PID.N, locked; -1: none */
+static char	lacks[CGROUP_PARTS][512];	/* "": it does not */
+static unsigned	last;			/* number given */
+static struct cgroups idle = TAILQ_HEAD_INITIALIZER(idle);
+static struct cgroups busy = TAILQ_HEAD_INITIALIZER(busy);	/* with what a run has left */
+static size_t	nidle;
+
+/* -- their files ------------------------------------------------------------------------ */
+
+/* Its beginning; "" if it cannot be read. */
+static void
+read_file(int dir, const char *name, char text[TEXT_SIZE])
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd != -1 ? read(fd, text, TEXT_SIZE - 1) : -1;
+
+	text[n > 0 ? n : 0] = '\0';
+	fd_close(&fd);
+}
+
+static int
+write_file(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+	ssize_t n = fd != -1 ? write(fd, text, strlen(text)) : -1;
+
+	fd_close(&fd);
+	return n == -1 ? -1 : 0;
+}
+
+/* A file of the cgroup of this number. */
+static const char *
+file_of(unsigned number, const char *name, char path[NAME_SIZE])
+{
+	(void)snprintf(path, NAME_SIZE, "%u/%s", number, name);
+	return path;
+}
+
+static bool
+is_populated(int dir, const char *events)
+{
+	char text[TEXT_SIZE];
+
+	read_file(dir, events, text);
+	return strstr(text, "populated 1") != NULL;
+}
+
+static int
+open_dir(int at, const char *name)
+{
+	return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* -- the start ---------------------------------------------------------------------------- */
+
+static void
+lack(enum cgroup_part part, const char *what, const char *where, const char *why)
+{
+	(void)snprintf(lacks[part], sizeof(lacks[part]), "%s%.300s: %s", what, where, why);
+}
+
+void
+cgroup_give_up(const char *why)
+{
+	for (int i = 0; i < CGROUP_PARTS; i++)
+		(void)snprintf(lacks[i], sizeof(lacks[i]), "%s", why);
+}
+
+/* The directory of this process' cgroup; the caller frees it.  NULL: there is no cgroup v2. */
+static char *
+find_ours(void)
+{
+	char *line = NULL, *path = NULL, *root = NULL, *mount = NULL, *found = NULL;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	size_t size = 0;
+
+	while (f != NULL && path == NULL && getline(&line, &size, f) > 0) {
+		if (strncmp(line, "0::/", 4) == 0)
+			path = xstrndup(line + 3, strcspn(line + 3, "\n"));
+	}
+	if (f != NULL)
+		(void)fclose(f);
+	f = path != NULL ? fopen("/proc/self/mountinfo", "re") : NULL;
+	while (f != NULL && found == NULL && getline(&line, &size, f) > 0) {
+		if (strstr(line, " - cgroup2 ") == NULL ||
+		    sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) != 2)
+			continue;
+		/* In a container the mount may begin at a cgroup below the root. */
+		size = strcmp(root, "/") != 0 ? strlen(root) : 0;
+		if (strncmp(path, root, size) == 0 && (path[size] == '/' || path[size] == '\0'))
+			found = xasprintf("%s%s", mount, path + size);
+		free(root);
+		free(mount);
+	}
+	if (f != NULL)
+		(void)fclose(f);
+	free(line);
+	free(path);
+	return found;
+}
+
+/* Calls remove(dir, name) for each directory whose name begins so. */
+static void
+each_below(int dir, const char *prefix, void (*remove)(int, const char *))
+{
+	int copy = open_dir(dir, ".");
+	DIR *d = copy != -1 ? fdopendir(copy) : NULL;
+	const struct dirent *e;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+		    strncmp(e->d_name, prefix, strlen(prefix)) == 0)
+			remove(dir, e->d_name);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+}
+
+static void
+remove_empty(int dir, const char *name)
+{
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+/* An rqd that is alive, or kills and removes them itself, has the lock. */
+static void
+remove_dead(int dir, const char *name)
+{
+	const struct timespec pause = { .tv_nsec = DEATH_PAUSE * 1000 };
+	usec_t until = clock_mono() + DEATH_TIME;
+	int fd = open_dir(dir, name);
+
+	if (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		(void)write_file(fd, "cgroup.kill", "1");
+		while (is_populated(fd, "cgroup.events") && clock_mono() < until)
+			(void)nanosleep(&pause, NULL);
+		each_below(fd, "", remove_empty);
+		remove_empty(dir, name);
+	}
+	fd_close(&fd);
+}
+
+/*
+ * Makes ours and main/ with this process in it.  Another rqd may remove ours before it has the
+ * lock: then the next.
+ */
+static int
+enter_main(int dir)
+{
+	char name[NAME_SIZE];
+	int error;
+
+	for (int i = 0; i < NAMES_MAX; i++) {
+		(void)snprintf(name, sizeof(name), PREFIX "%d.%d", (int)getpid(), i);
+		if (mkdirat(dir, name, 0755) == -1) {
+			if (errno != EEXIST)
+				return -1;
+			continue;
+		}
+		ours = open_dir(dir, name);
+		if (ours != -1 && flock(ours, LOCK_EX) == 0 && mkdirat(ours, "main", 0755) == 0 &&
+		    write_file(ours, "main/cgroup.procs", "0") == 0)
+			return 0;
+		error = errno;
+		each_below(ours, "", remove_empty);
+		remove_empty(dir, name);
+		fd_close(&ours);
+		errno = error;
+		if (error != ENOENT && error != ENODEV)
+			break;
+	}
+	return -1;
+}
+
+/* In dir, and with enter in ours, too. */
+static void
+enable(int dir, bool enter, enum cgroup_part part, const char *path)
+{
+	static const char *const names[] = { "", "memory", "pids" };
+	char text[TEXT_SIZE], *word, *rest = text, on[NAME_SIZE];
+
+	read_file(dir, "cgroup.controllers", text);
+	while ((word = strsep(&rest, " \n")) != NULL && strcmp(word, names[part]) != 0)
+		continue;
+	(void)snprintf(on, sizeof(on), "+%s", names[part]);
+	if (word == NULL)
+		lack(part, "", path, part == CGROUP_MEMORY ? "there is no memory controller" :
+		    "there is no pids controller");
+	else if (enter && (write_file(dir, "cgroup.subtree_control", on) == -1 ||
+	    write_file(ours, "cgroup.subtree_control", on) == -1))
+		lack(part, "", path, errno == EBUSY ? "other processes are in this cgroup" :
+		    strerror(errno));
+}
+
+/*
+ * A filter of system calls may hide clone3(2).  A spawner that only becomes root later has no
+ * right to the directories of the user that it is now.
+ */
+void
+cgroup_open(bool enter)
+{
+	static bool called;
+	char *path = !called ? find_ours() : NULL;
+	int dir = path != NULL ? open_dir(AT_FDCWD, path) : -1;
+
+	if (called)
+		return;
+	called = true;
+	if (syscall(SYS_clone3, NULL, 0) == -1 && errno != EINVAL)
+		cgroup_give_up("the system call clone3 is not available");
+	else if (dir == -1)
+		cgroup_give_up("there is no cgroup v2");
+	else if (privilege_held() && geteuid() != 0)
+		cgroup_give_up("rqd was started with capabilities and not as root");
+	else if (faccessat(dir, ".", W_OK, AT_EACCESS) == -1)
+		lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
+	if (lacks[CGROUP_RUNS][0] == '\0' && enter) {
+		each_below(dir, PREFIX, remove_dead);
+		if (enter_main(dir) == -1)
+			lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
+		else if (faccessat(ours, "cgroup.kill", F_OK, 0) == -1)
+			cgroup_give_up("the kernel is older than Linux 5.14");
+	}
+	for (enum cgroup_part i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
+		if (lacks[CGROUP_RUNS][0] != '\0')
+			memcpy(lacks[i], lacks[CGROUP_RUNS], sizeof(lacks[i]));
+		else
+			enable(dir, enter, i, path);
+	}
+	fd_close(&dir);
+	free(path);
+}
+
+const char *
+cgroup_lacks(enum cgroup_part part)
+{
+	return lacks[part][0] != '\0' ? lacks[part] : NULL;
+}
+
+/* -- in the spawner ----------------------------------------------------------------------- */
+
+static void
+destroy(struct cgroup *c)
+{
+	char name[NAME_SIZE];
+
+	remove_empty(ours, file_of(c->number, "", name));
+	free(c);
+}
+
+/*
+ * Files in memory, such as those of /dev/shm, stay charged to the cgroup that has written
+ * them.  So one that is half full with them is not used again.
+ */
+static bool
+is_spent(const struct cgroup *c)
+{
+	char text[TEXT_SIZE], path[NAME_SIZE];
+
+	if (c->limits[CGROUP_MEMORY] == CGROUP_NO_LIMIT)
+		return false;
+	read_file(ours, file_of(c->number, "memory.current", path), text);
+	return strtoull(text, NULL, 10) > c->limits[CGROUP_MEMORY] / 2;
+}
+
+/* The latest is taken first; the oldest go. */
+static void
+set_idle(struct cgroup *c)
+{
+	struct cgroup *oldest;
+
+	if (is_spent(c)) {
+		destroy(c);
+		return;
+	}
+	TAILQ_INSERT_HEAD(&idle, c, entry);
+	if (++nidle <= FREE_MAX)
+		return;
+	oldest = TAILQ_LAST(&idle, cgroups);
+	TAILQ_REMOVE(&idle, oldest, entry);
+	nidle--;
+	destroy(oldest);
+}
+
+/* If a run has used all of its memory, no process of it is spared. */
+static int
+set_limits(const struct cgroup *c)
+{
+	static const char *const names[] = { "", "memory.max", "pids.max" };
+	char path[NAME_SIZE], value[NAME_SIZE];
+
+	for (int i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
+		(void)snprintf(value, sizeof(value), "%" PRIu64, c->limits[i]);
+		if (c->limits[i] != CGROUP_NO_LIMIT &&
+		    write_file(ours, file_of(c->number, names[i], path), value) == -1)
+			return -1;
+	}
+	if (c->limits[CGROUP_MEMORY] == CGROUP_NO_LIMIT)
+		return 0;
+	return write_file(ours, file_of(c->number, "memory.oom.group", path), "1");
+}
+
+/* Looks at few of those that runs have left processes in, in turn. */
+static void
+look_at_busy(void)
+{
+	char path[NAME_SIZE];
+	struct cgroup *c;
+
+	for (int i = 0; i < LOOKS && (c = TAILQ_TAKE(&busy, entry)) != NULL; i++) {
+		if (is_populated(ours, file_of(c->number, "cgroup.events", path)))
+			TAILQ_INSERT_TAIL(&busy, c, entry);
+		else if (c->killed)
+			destroy(c);
+		else
+			set_idle(c);
+	}
+}
+
+struct cgroup *
+cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
+{
+	struct cgroup new = { .limits = { 0, lacks[CGROUP_MEMORY][0] == '\0' ? memory_max :
+	    CGROUP_NO_LIMIT, lacks[CGROUP_PIDS][0] == '\0' ? pids_max : CGROUP_NO_LIMIT } };
+	char name[NAME_SIZE];
+	struct cgroup *c;
+	int error;
+
+	*dir = -1;
+	errno = 0;
+	if (ours == -1 || lacks[CGROUP_RUNS][0] != '\0')
+		return NULL;
+	look_at_busy();
+	TAILQ_FOREACH(c, &idle, entry) {
+		if (memcmp(c->limits, new.limits, sizeof(new.limits)) == 0)
+			break;
+	}
+	if (c != NULL) {
+		TAILQ_REMOVE(&idle, c, entry);
+		nidle--;
+		*dir = openat(ours, file_of(c->number, "", name), O_PATH | O_CLOEXEC);
+		if (*dir != -1)
+			return c;
+		free(c);		/* somebody has removed it */
+	}
+	new.number = ++last;
+	c = xmemdup(&new, sizeof(new));
+	if (mkdirat(ours, file_of(c->number, "", name), 0755) == 0 && set_limits(c) == 0 &&
+	    (*dir = openat(ours, name, O_PATH | O_CLOEXEC)) != -1)
+		return c;
+	error = errno != 0 ? errno : ENOENT;
+	destroy(c);
+	errno = error;
+	return NULL;
+}
+
+/* Whether processes were killed since the last look. */
+static bool
+had_oom(struct cgroup *c)
+{
+	char text[TEXT_SIZE], path[NAME_SIZE];
+	uint64_t before = c->ooms;
+	const char *p;
+
+	read_file(ours, file_of(c->number, "memory.events", path), text);
+	p = strstr(text, "oom_kill ");
+	c->ooms = p != NULL ? strtoull(p + strlen("oom_kill "), NULL, 10) : 0;
+	return c->ooms > before;
+}
+
+struct cgroup_end
+cgroup_leave(struct cgroup *c, bool kills, bool failed)
+{
+	char text[TEXT_SIZE], path[NAME_SIZE];
+	struct cgroup_end end = { .oom = failed && lacks[CGROUP_MEMORY][0] == '\0' && had_oom(c) };
+
+	if (is_populated(ours, file_of(c->number, "cgroup.events", path))) {
+		read_file(ours, file_of(c->number, "cgroup.procs", path), text);
+		end.left = text[0] != '\0';
+		c->killed = kills;
+		if (kills)
+			(void)write_file(ours, file_of(c->number, "cgroup.kill", path), "1");
+		TAILQ_INSERT_TAIL(&busy, c, entry);
+	} else {
+		set_idle(c);
+	}
+	return end;
+}
+
+void
+cgroup_close(void)
+{
+	if (ours != -1)
+		each_below(ours, "", remove_empty);
+}

@@ -1,0 +1,133 @@
+#!/bin/sh
+# Each run has a cgroup: no process outlives its handler, whatever session and parent it has,
+# and none outlives its daemon but until the next one starts.  Other daemons start and end in
+# the same cgroup meanwhile.
+
+# shellcheck source=tests/lib.sh disable=SC2046
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+command -v setsid >/dev/null || skip_all 'no setsid'
+redis_start
+mkdir -m 777 "$T/out"
+
+# It ends when it has left processes in sessions of their own, one of which has lost its parent.
+handler work <<'H'
+export T RQD_ID
+setsid sh -c 'echo $$ >"$T/out/$RQD_ID.session"; exec sleep 1000' &
+(setsid setsid sh -c 'setsid sh -c "echo \$\$ >$T/out/$RQD_ID.double; exec sleep 1000" & exit' &)
+grep ^0: /proc/self/cgroup >"$T/out/$RQD_ID.cgroup"
+until [ -s "$T/out/$RQD_ID.session" ] && [ -s "$T/out/$RQD_ID.double" ]; do sleep 0.05; done
+[ "$RQD_ID" != fails ] || exit 1
+[ ! -e "$T/out/$RQD_ID.stays" ] || exec sleep 1000
+H
+handler server <<'H'
+export T
+RQD_ID=server
+while read -r number attempt bytes id; do
+	head -c "$bytes" >/dev/null
+	read -r _
+	setsid sh -c 'echo $$ >"$T/out/server.session"; exec sleep 1000' &
+	until [ -s "$T/out/server.session" ]; do sleep 0.05; done
+	echo "$number ok"
+done
+H
+pids() { cat "$T/out/$1.session" "$T/out/$1.double" 2>/dev/null | tr '\n' ' '; }	# ID
+alive() { for _p in $(pids "$1"); do is_alive "$_p" && echo "$_p"; done; }	# ID
+cgroup() { sed 's/^0:://' "$T/out/$1.cgroup"; }		# ID
+
+conf() {
+	cat <<-C
+	defaults { $AS command = {"$T/work"} lease = 5s }
+	queue "q" { concurrency = 4 backoff = 1h }
+	queue "keep" { leftovers = "keep" }
+	queue "p" { mode = "persistent" command = {"$T/server"} max_messages = 1 }
+	C
+}
+conf >"$T/text"
+rqd_start <"$T/text"
+why=$(log_lines 'event=started' | log_field uncontained)
+main=$(sed -n 's/^0:://p' "/proc/$PID/cgroup")
+if [ -n "$why" ]; then
+	note "no cgroups here: $why"
+	unlike "$main" 'rqd\.runs' 'then the daemon stays where it was'
+	r lpush q '{"id":"plain"}' >/dev/null
+	wait_ok 10 'log_wait 10 "event=acked.* id=plain"' 'and handlers run'
+	wait_ok 10 '[ -z "$(alive plain)" ]' 'what they leave is found by its session'
+	skip 'all else: no cgroups can be made here'
+	exit
+fi
+top=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+ours=$top${main%/main}
+like "$main" 'rqd\.runs\.[0-9]+\.[0-9]+/main$' 'the main process has a cgroup'
+is "$(sed -n 's/^0:://p' "/proc/$(pgrep -P "$PID" -x rqd-spawner)/cgroup")" "$main" 'and the spawner in the same'
+
+# -- the end of a run ---------------------------------------------------------------------
+r lpush q '{"id":"one"}' >/dev/null
+wait_ok 10 'log_wait 10 "event=acked.* id=one"' 'a message is done'
+is "$(pids one | wc -w)" 2 'its handler has left two processes'
+wait_ok 10 '[ -z "$(alive one)" ]' 'they are killed'
+like "$(cgroup one)" "^${main%/main}/[0-9]+\$" 'the handler had a cgroup'
+
+r lpush q '{"id":"fails"}' >/dev/null
+wait_ok 10 'log_wait 10 "event=retry.* id=fails"' 'a handler fails'
+wait_ok 10 '[ -z "$(alive fails)" ]' 'what it left is killed'
+r lpush p '{"id":"server"}' >/dev/null
+wait_ok 10 'log_wait 10 "event=handler_exited queue=p"' 'a persistent process ends'
+wait_ok 10 '[ -z "$(alive server)" ]' 'what it left is killed'
+r lpush keep '{"id":"kept"}' >/dev/null
+wait_ok 10 'log_wait 10 "event=acked.* id=kept"' 'a handler whose leftovers are kept'
+r lpush keep '{"id":"kept2"}' >/dev/null
+wait_ok 10 'log_wait 10 "event=acked.* id=kept2"' 'and another'
+is "$(alive kept | wc -l) $(alive kept2 | wc -l)" '2 2' 'they go on'
+ok '[ "$(cgroup kept)" != "$(cgroup kept2)" ]' 'in cgroups that no other run gets'
+
+# -- reuse --------------------------------------------------------------------------------
+handler quick <<'H'
+grep ^0: /proc/self/cgroup >>"$T/out/quick"
+H
+sed "s|\"q\" {|& command = {\"$T/quick\"}|" "$T/text" | config_write rqd
+rqd_signal HUP
+log_wait 10 'event=reloaded'
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	for j in 1 2 3 4 5 6 7 8 9 10; do echo "LPUSH q $i.$j"; done
+done | r >/dev/null
+wait_ok 30 '[ "$(log_count "event=acked queue=q ")" = 101 ]' 'a hundred runs after a reload'
+is "$(grep -c "^0::${main%/main}/[0-9]*\$" "$T/out/quick")" 100 'each has a cgroup'
+ok '[ "$(sort -u "$T/out/quick" | wc -l)" -le 20 ]' 'most have that of another'
+rmdir "$ours"/[0-9]* 2>/dev/null
+r lpush q more >/dev/null
+wait_ok 10 '[ "$(log_count "event=acked queue=q ")" = 102 ]' 'somebody has removed them: rqd makes new ones'
+is "$(grep -c "^0::${main%/main}/[0-9]*\$" "$T/out/quick")" 101 'the handler has one'
+
+# -- a check changes nothing; others start beside it -----------------------------------------
+touch "$T/out/stays.stays"
+sed "s|\"q\" {|& kill_grace = 1s|" "$T/text" | config_write rqd
+rqd_signal HUP
+wait_for 10 '[ "$(log_count "event=reloaded")" = 2 ]'
+r lpush q '{"id":"stays"}' >/dev/null
+wait_for 10 '[ "$(pids stays | wc -w)" -eq 2 ]'
+before=$(find "$ours" -type d | sort)
+"$RQD" -t -c "$T/rqd.conf" 2>"$T/check"
+is "$?" 0 'rqd -t'
+like "$(cat "$T/check")" 'configuration ok' 'it finds nothing wrong'
+is "$(find "$ours" -type d | sort)" "$before" 'it makes and removes no cgroup'
+for i in 1 2 3; do
+	echo "queue \"other$i\" { $AS command = {\"/bin/true\"} }" >"$T/other"
+	rqd_start "other$i" <"$T/other" && rqd_stop "other$i"
+done
+is "$(alive stays | wc -l)" 2 'no other daemon kills what runs here'
+
+# -- the end of the daemon ----------------------------------------------------------------
+pid=$(pid_of rqd)
+kill -KILL "$pid" $(pgrep -P "$pid" -x rqd-spawner)
+rqd_wait
+rqd_start next <"$T/text"
+for id in stays kept kept2; do
+	wait_ok 20 '[ -z "$(alive $id)" ]' "killed, with the spawner: what was left of $id ends with the next start"
+done
+wait_ok 20 '[ ! -d "$ours" ]' 'its cgroups are removed'
+next=$top$(sed -n 's/^0:://p' "/proc/$(pid_of next)/cgroup")
+rm "$T/out/stays.stays"
+wait_ok 30 'log_wait 30 "event=acked.* id=stays" 1 next' 'the message is delivered again'
+rqd_stop next
+is "$(find "${next%/main}" -mindepth 1 -type d 2>/dev/null | grep -v /main)" '' 'a daemon that ends removes those of its runs'
