@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "config/launch_config.h"
 #include "config/load.h"
+#include "handler/cgroup.h"
 #include "handler/spawner.h"
 #include "service/daemon.h"
 
@@ -194,8 +195,12 @@ static int
 check_only(const struct arguments *a)
 {
 	struct config_report report = { 0 };
-	struct config *config = config_load(&a->source, &report);
-	int status = report_and_print(a, config, &report);
+	struct config *config;
+	int status;
+
+	cgroup_open(false);
+	config = config_load(&a->source, &report);
+	status = report_and_print(a, config, &report);
 
 	config_report_done(&report);
 	config_unref(config);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/trust.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
 #include "handler/start_error.h"
@@ -146,6 +147,16 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 }
 
 static void
+check_cgroup(struct draft *d, const struct draft_section *s, const struct runner *r,
+    const char *option, enum cgroup_part part)
+{
+	const char *why = r->held && !r->privileged ? "privileged is false" : cgroup_lacks(part);
+
+	if (why != NULL)
+		draft_warn(d, s, option, "%s has no effect here: %s", option, why);
+}
+
+static void
 check_queue(struct draft *d, const struct draft_section *s, const struct runner *r,
     const struct spawn_row *row)
 {
@@ -170,6 +181,10 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 	else
 		draft_warn(d, s, what, "%s \"%s\" cannot be looked up: %s", what,
 		    missing == STEP_USER ? q->user : q->group, strerror(row->error));
+	if (q->memory_max > 0)
+		check_cgroup(d, s, r, "memory_max", CGROUP_MEMORY);
+	if (q->pids_max > 0)
+		check_cgroup(d, s, r, "pids_max", CGROUP_PIDS);
 	check_file(d, draft_place(s, "directory"), "directory", q->directory, true);
 	check_file(d, draft_place(s, "env_file"), "env_file", q->env_file, false);
 }

@@ -69,7 +69,7 @@ struct option {
 	const char	*help;		/* what it is, in a few words */
 };
 
-#define OPTIONS_MAX	96		/* more than there are rows */
+#define OPTIONS_MAX	112		/* more than there are rows */
 
 extern const struct option option_table[];	/* ends with a NULL name */
 #define EACH_OPTION(o) for (const struct option *o = option_table; o->name != NULL; o++)

@@ -296,7 +296,7 @@ is_spent(const struct cgroup *c)
 {
 	char text[TEXT_SIZE], path[NAME_SIZE];
 
-	if (c->limits[CGROUP_MEMORY] == CGROUP_NO_LIMIT)
+	if (c->limits[CGROUP_MEMORY] == 0)
 		return false;
 	read_file(ours, file_of(c->number, "memory.current", path), text);
 	return strtoull(text, NULL, 10) > c->limits[CGROUP_MEMORY] / 2;
@@ -330,11 +330,11 @@ set_limits(const struct cgroup *c)
 
 	for (int i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
 		(void)snprintf(value, sizeof(value), "%" PRIu64, c->limits[i]);
-		if (c->limits[i] != CGROUP_NO_LIMIT &&
+		if (c->limits[i] != 0 &&
 		    write_file(ours, file_of(c->number, names[i], path), value) == -1)
 			return -1;
 	}
-	if (c->limits[CGROUP_MEMORY] == CGROUP_NO_LIMIT)
+	if (c->limits[CGROUP_MEMORY] == 0)
 		return 0;
 	return write_file(ours, file_of(c->number, "memory.oom.group", path), "1");
 }
@@ -359,8 +359,8 @@ look_at_busy(void)
 struct cgroup *
 cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
 {
-	struct cgroup new = { .limits = { 0, lacks[CGROUP_MEMORY][0] == '\0' ? memory_max :
-	    CGROUP_NO_LIMIT, lacks[CGROUP_PIDS][0] == '\0' ? pids_max : CGROUP_NO_LIMIT } };
+	struct cgroup new = { .limits = { 0, cgroup_lacks(CGROUP_MEMORY) == NULL ? memory_max : 0,
+	    cgroup_lacks(CGROUP_PIDS) == NULL ? pids_max : 0 } };
 	char name[NAME_SIZE];
 	struct cgroup *c;
 	int error;

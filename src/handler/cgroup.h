@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CGROUP_NO_LIMIT	UINT64_MAX
-
 enum cgroup_part { CGROUP_RUNS, CGROUP_MEMORY, CGROUP_PIDS, CGROUP_PARTS };
 
 /*
@@ -35,8 +33,8 @@ void	cgroup_give_up(const char *why);
 struct cgroup;
 
 /*
- * An empty cgroup for a run, and *dir, which the caller closes.  A limit that is not to be had
- * here is left out.  NULL with errno; 0: there are none here.
+ * An empty cgroup for a run, and *dir, which the caller closes.  A limit of 0 is none; one that
+ * is not to be had here is left out.  NULL with errno; 0: there are no cgroups here.
  */
 struct cgroup *cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir);
 

@@ -107,6 +107,7 @@ add_row(struct buf *b, const struct config *config, uint32_t queue, const struct
 	struct spawn_row head = { .queue = queue, .keeps = q->leftovers == LEFTOVERS_KEEP,
 	    .prompt = q->mode == MODE_PERSISTENT,
 	    .uid = id->uid, .gid = id->gid, .umask = q->umask, .nice = q->nice,
+	    .memory_max = q->memory_max, .pids_max = (uint64_t)q->pids_max,
 	    .ngroups = (uint32_t)id->ngroups, .limits = { q->limit_nofile, q->limit_as,
 	    q->limit_cpu, q->limit_fsize, q->limit_nproc, q->limit_core } };
 	size_t at = b->len;

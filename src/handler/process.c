@@ -599,6 +599,7 @@ set_end(struct feed *f, const struct spawner_exit *x)
 	r->end = x->signaled ? END_SIGNAL : END_EXIT;
 	r->status = x->signaled ? 0 : x->code;
 	r->signo = x->signaled ? x->code : 0;
+	r->oom = x->oom;
 }
 
 /*
@@ -740,7 +741,7 @@ log_exit(const struct process *p, const struct spawner_exit *x)
 	    LF_INT("status", x->code),
 	    LF_USEC("duration", clock_mono() - p->started),
 	    LF_INT("messages", (int64_t)p->messages), LF_STR("reason", p->why),
-	    LF_STR("cause", p->protocol));
+	    LF_STR("cause", p->protocol != NULL ? p->protocol : x->oom ? "oom" : NULL));
 }
 
 static void

@@ -6,7 +6,8 @@
  * starts half as many handlers again as with fork(2).  Not vfork(2): a child that has become
  * another user can be stopped by that user, and one may hang in a directory on a server that
  * is down; the spawner would stop with it.  At most CHILDREN of such children are on their
- * way at a time; where more hang, the next get a copy of the memory, as by fork(2).
+ * way at a time; where more hang, the next get a copy of the memory, as by fork(2).  So do those
+ * with memory_max: where memory is short, the kernel kills all processes that share the child's.
  *
  * This needs discipline between clone(2) and execve(2):
  *
@@ -330,14 +331,14 @@ map_memory(void)
 
 /* Reads busy with acquire semantics, so that we do not overwrite what the child still reads. */
 static struct spawn_memory *
-free_memory(bool *shared)
+free_memory(bool share, bool *shared)
 {
 	size_t i = 0;
 
 	while (i < CHILDREN && memories[i] != NULL &&
 	    __atomic_load_n(&memories[i]->busy, __ATOMIC_ACQUIRE) != 0)
 		i++;
-	if (!shares)
+	if (!share)
 		i = CHILDREN;
 	if (memories[i] == NULL)
 		memories[i] = map_memory();
@@ -411,7 +412,7 @@ spawn_start(const struct spawn_row *row, const char *words, size_t len,
     const int fd[SPAWN_FDS], int cgroup, struct spawn_report *report)
 {
 	bool shared;
-	struct spawn_memory *m = free_memory(&shared);
+	struct spawn_memory *m = free_memory(shares && row->memory_max == 0, &shared);
 	struct clone_args args = { .exit_signal = SIGCHLD };
 	long pid;
 

@@ -43,6 +43,8 @@ struct spawn_report {
 struct spawn_row {
 	/* (uint64_t)-1: unchanged.  One above our hard limit is that, if it may not be raised. */
 	uint64_t	limits[SPAWN_LIMITS];
+	uint64_t	memory_max;	/* of the cgroup; 0: no limit */
+	uint64_t	pids_max;
 	uint32_t	size;		/* of all, a multiple of 8 */
 	uint32_t	queue;		/* its number */
 	int32_t		error;		/* why it cannot be started; 0: it can */

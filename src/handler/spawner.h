@@ -100,7 +100,8 @@ struct subprocess;
 struct spawner_exit {
 	bool		 signaled;	/* ended by a signal: code is its number */
 	int		 code;
-	bool		 leftovers;	/* processes of its group outlived it */
+	bool		 leftovers;	/* processes of it outlived it */
+	bool		 oom;		/* the kernel killed some, for want of memory */
 	int		 error;		/* why the command was not executed; 0: it was */
 	const char	*step;		/* of the start that failed; static */
 	struct usage	 usage;		/* of it, and of children that it has waited for */

@@ -451,7 +451,13 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
-	cgroup = cgroup_take(CGROUP_NO_LIMIT, CGROUP_NO_LIMIT, &dir);
+	cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
+	if (cgroup == NULL && errno != 0 && (row->memory_max != 0 || row->pids_max != 0)) {
+		r.error = errno;
+		r.step = STEP_CGROUP;
+		reply(r);
+		return;
+	}
 	pid = spawn_start(row, words.data, words.len, fd, dir, &s.reports[o->slot]);
 	fd_close(&dir);
 	if (pid == -1) {

@@ -105,6 +105,9 @@ struct queue_config {
 	uint64_t	  limit_fsize;	/* bytes */
 	uint64_t	  limit_nproc;
 	uint64_t	  limit_core;	/* bytes */
+	/* Of all processes of a run together; 0: no limit. */
+	uint64_t	  memory_max;	/* bytes */
+	int		  pids_max;
 	char		**env;		/* "NAME=value", NULL-terminated */
 	char		 *env_file;
 	/* "NAME=MEMBER", NULL-terminated: variables from the message; see config_members() */

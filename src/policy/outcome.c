@@ -132,6 +132,7 @@ reason_name(enum reason reason)
 		[REASON_PROTOCOL] = "protocol",
 		[REASON_PUSHES] = "pushes",
 		[REASON_CANCELLED] = "cancelled",
+		[REASON_OOM] = "oom",
 	};
 
 	return names[reason];
@@ -173,7 +174,7 @@ verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
  * has failed.
  */
 static struct verdict
-verdict_exit(const struct judged *j, int status)
+verdict_exit(const struct judged *j, int status, bool oom)
 {
 	const struct queue_config *cfg = j->msg->cfg;
 	bool says = cfg->mode != MODE_PERSISTENT;
@@ -184,7 +185,7 @@ verdict_exit(const struct judged *j, int status)
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
-	return verdict_failed(j, REASON_EXIT, -1);
+	return verdict_failed(j, oom ? REASON_OOM : REASON_EXIT, -1);
 }
 
 static struct verdict
@@ -223,9 +224,9 @@ verdict_end(const struct judged *j, const struct result *r)
 {
 	switch (r->end) {
 	case END_EXIT:
-		return verdict_exit(j, r->status);
+		return verdict_exit(j, r->status, r->oom);
 	case END_SIGNAL:
-		return verdict_failed(j, REASON_SIGNAL, -1);
+		return verdict_failed(j, r->oom ? REASON_OOM : REASON_SIGNAL, -1);
 	case END_NOT_STARTED:
 		/* These are of this message, which is too large; others may start. */
 		if ((r->error == E2BIG || r->error == EFBIG || r->error == ENOSPC) &&

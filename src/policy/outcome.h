@@ -69,6 +69,7 @@ struct result {
 	unsigned	 batch;		/* messages of the run; 0: the queue has no batches */
 	bool		 output_cut;	/* passed output_limit */
 	bool		 leftovers;	/* left processes running */
+	bool		 oom;		/* the kernel killed some, for want of memory */
 };
 void	result_done(struct result *);	/* frees what it owns */
 /*
@@ -112,7 +113,8 @@ enum reason {
 	REASON_ANSWER,		/* the handler's statement */
 	REASON_PROTOCOL,	/* the handler broke the protocol */
 	REASON_PUSHES,		/* the handler pushed a message that it may not push */
-	REASON_CANCELLED	/* rqctl cancel */
+	REASON_CANCELLED,	/* rqctl cancel */
+	REASON_OOM		/* a failing status, or a signal, and memory was short */
 };
 const char *reason_name(enum reason);
 

@@ -345,7 +345,7 @@ leased_add_letter(struct words *w, const struct delivery *d)
 	if (r->end == END_EXIT)
 		words_fmt(w, "%d", r->status);
 	else if (r->end == END_SIGNAL)
-		words_fmt(w, "%s", util_signal(r->signo, name));
+		words_fmt(w, "%s", r->oom ? "oom" : util_signal(r->signo, name));
 	else
 		words_add(w, "");
 	if (r->error_tail != NULL && r->error_len > 0)

@@ -117,6 +117,19 @@ for i in 1 2 3; do
 done
 is "$(alive stays | wc -l)" 2 'no other daemon kills what runs here'
 
+# -- limits ------------------------------------------------------------------------------
+# Whether the kernel has controllers for them depends on the machine.
+echo "queue \"limited\" { $AS command = {\"/bin/sh\", \"-c\", \"echo started; sleep 1 & sleep 1\"} memory_max = 64M pids_max = 1 max_attempts = 1 }" >"$T/limited"
+rqd_start limited <"$T/limited"
+r lpush limited '{"id":"limited"}' >/dev/null
+lacks=$(log_lines 'event=warning' limited | grep -c 'has no effect here')
+case $lacks in
+2) wait_ok 10 'log_wait 10 "event=acked.* id=limited" 1 limited' 'no controllers here: the run has no limits, and the log says so' ;;
+*) wait_ok 10 'log_wait 10 "event=dead.* id=limited" 1 limited' 'a run that cannot fork fails' ;;
+esac
+ok '[ "$("$RQD" -t -c "$T/limited.conf" 2>&1 | grep -c "has no effect here")" = "$lacks" ]' 'rqd -t says the same'
+rqd_stop limited
+
 # -- the end of the daemon ----------------------------------------------------------------
 pid=$(pid_of rqd)
 kill -KILL "$pid" $(pgrep -P "$pid" -x rqd-spawner)

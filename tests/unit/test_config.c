@@ -69,6 +69,8 @@ static const struct value cases[] = {
 	{ Q("limit_as = inherit"), SECTION_QUEUE, "limit_as", "\"inherit\"" },
 	{ Q("limit_cpu = 90s"), SECTION_QUEUE, "limit_cpu", "90s" },
 	{ Q("limit_core = 0"), SECTION_QUEUE, "limit_core", "0" },
+	{ Q("memory_max = 512M"), SECTION_QUEUE, "memory_max", "512M" },
+	{ Q("memory_max = 0 pids_max = 7"), SECTION_QUEUE, "pids_max", "7" },
 	{ Q("output = none"), SECTION_QUEUE, "output", "\"none\"" },
 	{ Q("pushes = {\"q\"} output = 'push:q'"), SECTION_QUEUE, "output", "\"push:q\"" },
 	{ Q("pushes = {\"q\"} output = 'push:q'"), SECTION_QUEUE, "pushes", "{\"q\"}" },

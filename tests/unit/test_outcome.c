@@ -20,6 +20,7 @@ struct row {
 
 #define EXIT(n)		{ .end = END_EXIT, .status = (n) }
 #define SIGNALED(n)	{ .end = END_SIGNAL, .signo = (n) }
+#define OOM(e, n)	{ .end = (e), .status = (n), .signo = (n), .oom = true }
 #define NOT_STARTED(n)	{ .end = END_NOT_STARTED, .error = (n) }
 #define STOPPED(s, n)	{ .end = END_EXIT, .status = (n), .stop = (s) }
 #define KILLED(s)	{ .end = END_SIGNAL, .signo = SIGTERM, .stop = (s) }
@@ -55,6 +56,10 @@ static const struct row rows[] = {
 	{ SIGNALED(SIGSEGV), 0, RETRY(REASON_SIGNAL, 10 * SEC, NO) },
 	{ SIGNALED(SIGKILL), 1, RETRY(REASON_SIGNAL, 20 * SEC, NO) },
 	{ SIGNALED(SIGTERM), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ OOM(END_SIGNAL, SIGKILL), 0, RETRY(REASON_OOM, 10 * SEC, NO) },
+	{ OOM(END_SIGNAL, SIGKILL), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ OOM(END_EXIT, 137), 1, RETRY(REASON_OOM, 20 * SEC, NO) },
+	{ OOM(END_EXIT, 65), 0, DEAD(REASON_STATUS, NO) },
 
 	/* Signalled by rqd: the status no longer counts, whatever it is. */
 	{ STOPPED(STOP_TIME_LIMIT, 0), 0, RETRY(REASON_TIMEOUT, 10 * SEC, NO) },
