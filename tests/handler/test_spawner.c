@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/trust.h"
 #include "config/launch_config.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/rows.h"
 #include "handler/spawner_wire.h"
@@ -141,6 +142,7 @@ set_up(void **state UNUSED)
 	pid_t self = getpid();
 	struct spawner_reply r;
 
+	cgroup_open(true);
 	strcpy(t.dir, "/tmp/rqd-test.XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
 	write_file("password", "secret\n");
@@ -894,4 +896,93 @@ TEST(an_unread_configuration_is_retired)
 	subprocess_done(&p);
 	spawner_stop(s);
 	config_unref(config);
+}
+
+/* -- cgroups, where this machine has them ------------------------------------------------------ */
+
+/* A child that sleeps in this cgroup. */
+static pid_t
+sleeper(int dir)
+{
+	int fd = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	char text[32];
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(1);
+	}
+	assert_int_not_equal(fd, -1);
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	(void)close(fd);
+	return pid;
+}
+
+/* Takes cgroups until it gets this one, which must come as soon as it is empty. */
+static bool
+comes_back(const struct cgroup *wanted)
+{
+	struct cgroup *taken[100];
+	usec_t end = clock_mono() + PATIENCE * MSEC;
+	size_t n = 0;
+	int dir;
+
+	while (n < ARRAY_LEN(taken) && clock_mono() < end) {
+		taken[n] = cgroup_take(0, 0, &dir);
+		assert_non_null(taken[n]);
+		(void)close(dir);
+		if (taken[n++] == wanted)
+			break;
+		(void)usleep(10000);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (taken[i] != wanted)
+			(void)cgroup_leave(taken[i], true, false);
+	}
+	return n > 0 && taken[n - 1] == wanted;
+}
+
+ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
+{
+	struct cgroup *a, *b;
+	struct cgroup_end end;
+	int dir, other, status;
+	pid_t pid;
+
+	cgroup_open(true);
+	if (cgroup_lacks(CGROUP_RUNS) != NULL)
+		skip();
+	a = cgroup_take(0, 0, &dir);
+	assert_non_null(a);
+	b = cgroup_take(0, 0, &other);
+	assert_non_null(b);
+	assert_ptr_not_equal(a, b);
+	(void)close(other);
+	end = cgroup_leave(b, true, true);
+	assert_false(end.left || end.oom);
+	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	(void)close(other);
+	(void)cgroup_leave(b, true, false);
+
+	/* What is left may go on: nobody else gets the cgroup meanwhile. */
+	pid = sleeper(dir);
+	end = cgroup_leave(a, false, false);
+	assert_true(end.left);
+	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	(void)close(other);
+	(void)cgroup_leave(b, true, false);
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_true(comes_back(a));
+
+	/* Or it is killed. */
+	pid = sleeper(dir);
+	end = cgroup_leave(a, true, false);
+	assert_true(end.left);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	(void)close(dir);
+	cgroup_close();
 }
