@@ -65,7 +65,7 @@ void	spawner_words(const struct spawner_order *, const char *members, struct buf
 
 enum spawner_answer {
 	SPAWNER_STARTED = 1,	/* slot, pid */
-	SPAWNER_EXITED,		/* slot, status, leftovers, oom, usage; error and step if not executed */
+	SPAWNER_EXITED,		/* slot, status, leftovers, oom, usage; or error, step */
 	SPAWNER_LOADED,		/* generation (0: the configuration has errors), error */
 	SPAWNER_OPENED		/* slot: that of the order; error; 0: none */
 };
