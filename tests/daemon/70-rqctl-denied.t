@@ -9,8 +9,8 @@ redis_start
 RQD_SERVER=unix:$SOCK
 export RQD_SERVER
 
-# The commands that a script calls.
-commands() { grep -oE "(call\\(|\\{)'[A-Z]{3,}'" "$SRCDIR/src/queue/lua/$1.lua" | cut -d"'" -f2 | sort -u; }
+# The commands that a script calls, and whose errors it does not ignore.
+commands() { grep -oE "((^|[^p])call\\(|\\{)'[A-Z]{3,}'" "$SRCDIR/src/queue/lua/$1.lua" | cut -d"'" -f2 | sort -u; }
 
 # Every message that is somewhere, once for each place: letters, and tags of
 # QRETRY that have a payload.

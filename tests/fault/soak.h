@@ -76,7 +76,7 @@ struct run {
 	pid_t	pid, daemon;
 	double	from, to;		/* to: 0 where it did not get so far */
 	int	status;
-	int	saved;			/* the text it got: 10 PID + 1 or 2; 0: none; -1: it cannot */
+	int	saved;			/* text it got: 10 PID + 1 or 2; 0: none; -1: cannot */
 	bool	confirmed;		/* Redis said ok to its ack or dead letter */
 };
 
