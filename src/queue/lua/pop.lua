@@ -71,8 +71,6 @@ local waiting = due_by(Q, now)
 local H, G, O = KEYS[9], KEYS[10], KEYS[11]
 local by, places = ARGV[13], tonumber(ARGV[14])
 local any_held = call('ZCARD', H) > 0
-call('HLEN', G)
-call('ZCARD', O)
 --@ include groups
 --@ include places
 --@ for stream
@@ -155,8 +153,10 @@ if waiting > 0 and due then
 end
 --@ for groups
 permitted()
-call('HDEL', D, nobody)
-call('HDEL', C, nobody)
+if due or any_held then
+  call('HDEL', D, nobody)
+  call('HDEL', C, nobody)
+end
 --@ for zset
 call('ZREM', Q, nobody)
 call('ZMSCORE', B, nobody)

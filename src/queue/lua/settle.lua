@@ -66,8 +66,6 @@ local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local targets, places = 8, tonumber(ARGV[4])
 first = 5
 local held = call('ZCARD', H) > 0
-call('HLEN', G)
-call('ZCARD', O)
 --@ for zset stream
 local targets = 6
 --@ for zset

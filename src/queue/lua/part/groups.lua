@@ -38,7 +38,7 @@ local function is_later(due) return due and due - stamp > 0.001 end
 local due_now = 0	-- by this call: each is due 1 us after the one before
 local function promote(group, most)
   local done, size = 0, 0
-  for _ = 1, most + 20 do
+  for _ = 1, most + 10 do
     if done == most or size > 65536 then break end
     local held = call('ZRANGEBYLEX', O, '[' .. group .. '\0001', '(' .. group .. '\1', 'LIMIT', '0', '1')[1]
     if not held then break end
@@ -61,16 +61,17 @@ local function promote(group, most)
   return done
 end
 
+-- Reads QHELD last: what only promote() needs is tested only if it may be needed.
 local function permitted()
-  call('ZCARD', H)
   call('HMGET', G, '\0')
+  call('HDEL', G, '\0')
+  call('ZREM', O, '\0')
+  call('ZADD', O, 'XX', '0', '\0')
+  if call('ZCARD', H) == 0 then return end
   call('HEXISTS', C, '\0')
   call('ZSCORE', R, '\0')
   call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', '0', '0')
-  call('HDEL', G, '\0')
   call('ZREM', H, '\0')
-  call('ZREM', O, '\0')
-  call('ZADD', O, 'XX', '0', '\0')
 end
 
 local function leave_groups(tags, most)

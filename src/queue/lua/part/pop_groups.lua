@@ -13,21 +13,19 @@ decodes = 2 * decodes
 
 -- The text of a member that is a string or an integer; nil: it has none; false: this call has
 -- decoded enough.  A member that stands among the first 512 bytes, before any other object or
--- array, is read without decoding the rest.
+-- array, is read without decoding the rest: without escapes, what follows its name and a colon is
+-- its value.
+local by_key = '"' .. by .. '"'
+local by_first = '^[ \t\r\n]*{[^{%[]-"' .. by_text .. '"[ \t\r\n]*:[ \t\r\n]*()'
 local function group_member(s)
-  if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
-  local key, open = '"' .. by .. '"', find(s, '{', 1, true)
-  local at, to = find(s, key, 1, true)
-  local again = at and find(s, key, to + 1, true)
-  if at and at <= 512 and not again and not find(s, '\\', 1, true) then
-    local before = sub(s, 1, at - 1)
-    local _, quotes = gsub(before, '"', '')
-    local value = match(s, '^[ \t\r\n]*:[ \t\r\n]*()', to + 1)
-    if value and quotes % 2 == 0 and not find(before, '[{%[]', open + 1) then
-      local text = match(s, '^"([^"%c]*)"[ \t\r\n]*[,}]', value) or integer(s, value)
-      if text then return text end
-    end
+  if #s > 65536 then return nil end
+  local at = find(s, by_key, 1, true)
+  local value = at and at <= 512 and match(#s > 1024 and sub(s, 1, 1024) or s, by_first)
+  if value and not find(s, by_key, value, true) and not find(s, '\\', 1, true) then
+    local text = match(s, '^"([^"%c]*)"[ \t\r\n]*[,}]', value) or integer(s, value)
+    if text then return text end
   end
+  if not find(s, '^[ \t\r\n]*{') then return nil end
   if not at and not find(s, escape, 1, true) or find(s, '\0', 1, true) then return nil end
   if decodes < 65536 and #s > decodes then return false end
   decodes = decodes - #s
