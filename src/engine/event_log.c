@@ -226,6 +226,8 @@ event_log_cause(const struct queue_config *cfg, const struct verdict *v, const s
 		    "it may not push that");
 	else if (r->stop == STOP_TIME_LIMIT)
 		snprintf(how, sizeof(how), "time_limit is over");
+	else if (r->oom)
+		snprintf(how, sizeof(how), "out of memory");
 	else if (r->end == END_EXIT)
 		snprintf(how, sizeof(how), "exit status %d", r->status);
 	else if (r->end == END_SIGNAL)

@@ -196,6 +196,9 @@ check_settings(struct problems *f, const struct picture *p, size_t i)
 			    "configuration says %gs", instance, lease, want);
 			leases = false;		/* one is enough */
 		}
+		if (fleet_text(q, "no_limits")[0] != '\0')
+			find(f, LEVEL_WARNING, t->name, "on %s, memory_max or pids_max has no "
+			    "effect: %s", instance, fleet_text(q, "no_limits"));
 		/* It would take this group's retries for its own. */
 		group = fleet_text(q, "consumer_group");
 		if (groups && group[0] != '\0' && strcmp(group, own) != 0) {

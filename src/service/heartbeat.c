@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "handler/cgroup.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
 #include "status/fleet.h"
@@ -91,6 +92,10 @@ add_keys(json_t *q, const struct queue_config *cfg)
 	if (cfg->group_by[0] != '\0')
 		json_set(q, "group_by:s group_concurrency:i", cfg->group_by,
 		    (int64_t)cfg->group_concurrency);
+	if (cfg->memory_max > 0 && cgroup_lacks(CGROUP_MEMORY) != NULL)
+		json_set(q, "no_limits:s", cgroup_lacks(CGROUP_MEMORY));
+	else if (cfg->pids_max > 0 && cgroup_lacks(CGROUP_PIDS) != NULL)
+		json_set(q, "no_limits:s", cgroup_lacks(CGROUP_PIDS));
 }
 
 static json_t *

@@ -49,7 +49,7 @@ static const struct member queue_members[] = {
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
 	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
-	{ "group_concurrency", TYPE_INTEGER },
+	{ "group_concurrency", TYPE_INTEGER }, { "no_limits", TYPE_TEXT },
 };
 
 static const struct member delivery_members[] = {

@@ -128,6 +128,7 @@ case $lacks in
 esac
 none() { grep -c "has no effect here: .*there is no .* controller"; }
 is "$("$RQD" -t -c "$T/limited.conf" 2>&1 | none)" "$(log_lines 'event=warning' limited | none)" 'rqd -t says the same of controllers'
+wait_ok 30 '[ "$(ctl check | grep -c "limited: on .*, memory_max or pids_max has no effect: ")" -eq $((lacks > 0)) ]' 'and rqctl check'
 rqd_stop limited
 
 # -- the end of the daemon ----------------------------------------------------------------
