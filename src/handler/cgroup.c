@@ -21,7 +21,8 @@
 
 #define PREFIX		"rqd.runs."
 #define NAMES_MAX	100		/* tried */
-#define DEATH_TRIES	100		/* for what a dead rqd has left, one each ms */
+#define DEATH_TIME	(2 * SEC)	/* for what a dead rqd has left */
+#define DEATH_PAUSE	MSEC
 #define FREE_MAX	256		/* empty ones that are kept */
 #define LOOKS		4		/* a start, at those that were not empty */
 #define NAME_SIZE	48
@@ -160,36 +161,19 @@ remove_empty(int dir, const char *name)
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* What is left in main/ was to be kept. */
-static void
-kill_run(int dir, const char *name)
-{
-	char path[NAME_SIZE];
-
-	(void)snprintf(path, sizeof(path), "%s/cgroup.kill", name);
-	if (strcmp(name, "main") != 0)
-		(void)write_file(dir, path, "1");
-}
-
-static void
-remove_killed(int dir, const char *name)
-{
-	const struct timespec pause = { .tv_nsec = MSEC * 1000 };
-	int tries = strcmp(name, "main") != 0 ? DEATH_TRIES : 1;
-
-	while (unlinkat(dir, name, AT_REMOVEDIR) == -1 && errno == EBUSY && --tries > 0)
-		(void)nanosleep(&pause, NULL);
-}
-
 /* An rqd that is alive, or kills and removes them itself, has the lock. */
 static void
 remove_dead(int dir, const char *name)
 {
+	const struct timespec pause = { .tv_nsec = DEATH_PAUSE * 1000 };
+	usec_t until = clock_mono() + DEATH_TIME;
 	int fd = open_dir(dir, name);
 
 	if (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-		each_below(fd, "", kill_run);
-		each_below(fd, "", remove_killed);
+		(void)write_file(fd, "cgroup.kill", "1");
+		while (is_populated(fd, "cgroup.events") && clock_mono() < until)
+			(void)nanosleep(&pause, NULL);
+		each_below(fd, "", remove_empty);
 		remove_empty(dir, name);
 	}
 	fd_close(&fd);

@@ -4,11 +4,11 @@
  *
  *	OURS/				the cgroup that rqd was started in
  *	  rqd.runs.PID.N/		of this rqd, which holds a lock on it
- *	    main/			the main process, the spawner, and runs without one
+ *	    main/			the main process, the spawner and its helpers
  *	    1/ 2/ ...			a run each; used again when it is empty
  *
  * Other rqds may have theirs in OURS, too.  The kernel gives up the lock when the last process
- * of an rqd ends; the next rqd that starts there kills what is left of its runs.
+ * of an rqd ends; the next rqd that starts there kills and removes what is left.
  */
 #pragma once
 

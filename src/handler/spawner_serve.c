@@ -430,10 +430,9 @@ start(const struct spawner_order *o, const int *fds)
 	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
 	struct slot *slot = &s.slots[o->slot];
 	static struct buf words;
-	bool limits = row != NULL && (row->memory_max != 0 || row->pids_max != 0);
-	struct cgroup *cgroup = NULL;
+	struct cgroup *cgroup;
 	int fd[SPAWN_FDS];		/* by the child's numbers */
-	int dir = -1;
+	int dir;
 	pid_t pid;
 
 	if (slot->pid != 0 || row == NULL || (row->error == 0 && row->members != o->members)) {
@@ -452,10 +451,8 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
-	/* What is kept must outlive rqd, too. */
-	if (row->keeps == 0 || limits)
-		cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
-	if (limits && cgroup == NULL && errno != 0) {
+	cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
+	if (cgroup == NULL && errno != 0 && (row->memory_max != 0 || row->pids_max != 0)) {
 		r.error = errno;
 		r.step = STEP_CGROUP;
 		reply(r);
