@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -80,8 +81,9 @@ is_populated(int dir, const char *events)
 {
 	char text[TEXT_SIZE];
 
+	errno = 0;
 	read_file(dir, events, text);
-	return strstr(text, "populated 1") != NULL;
+	return strstr(text, "populated 0") == NULL && errno != ENOENT && errno != ENODEV;
 }
 
 static int
@@ -111,7 +113,7 @@ find_ours(void)
 {
 	char *line = NULL, *path = NULL, *root = NULL, *mount = NULL, *found = NULL;
 	FILE *f = fopen("/proc/self/cgroup", "re");
-	size_t size = 0;
+	size_t size = 0, len;
 
 	while (f != NULL && path == NULL && getline(&line, &size, f) > 0) {
 		if (strncmp(line, "0::/", 4) == 0)
@@ -125,9 +127,9 @@ find_ours(void)
 		    sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) != 2)
 			continue;
 		/* In a container the mount may begin at a cgroup below the root. */
-		size = strcmp(root, "/") != 0 ? strlen(root) : 0;
-		if (strncmp(path, root, size) == 0 && (path[size] == '/' || path[size] == '\0'))
-			found = xasprintf("%s%s", mount, path + size);
+		len = strcmp(root, "/") != 0 ? strlen(root) : 0;
+		if (strncmp(path, root, len) == 0 && (path[len] == '/' || path[len] == '\0'))
+			found = xasprintf("%s%s", mount, path + len);
 		free(root);
 		free(mount);
 	}
@@ -191,7 +193,8 @@ enter_main(int dir)
 
 	for (int i = 0; i < NAMES_MAX; i++) {
 		(void)snprintf(name, sizeof(name), PREFIX "%d.%d", (int)getpid(), i);
-		if (mkdirat(dir, name, 0755) == -1) {
+		/* Other users cannot read it, and so not lock it. */
+		if (mkdirat(dir, name, 0711) == -1) {
 			if (errno != EEXIST)
 				return -1;
 			continue;
@@ -231,6 +234,18 @@ enable(int dir, bool enter, enum cgroup_part part, const char *path)
 		    strerror(errno));
 }
 
+/* Whether systemd, which manages the cgroup, lets root make others in it. */
+static bool
+is_delegated(const char *path)
+{
+	const char *end = strrchr(path, '.');
+	char value[8];
+
+	return end == NULL || strcmp(end, ".service") != 0 || geteuid() != 0 ||
+	    getxattr(path, "trusted.delegate", value, sizeof(value)) > 0 ||
+	    getxattr(path, "user.delegate", value, sizeof(value)) > 0;
+}
+
 /*
  * A filter of system calls may hide clone3(2).  A spawner that only becomes root later has no
  * right to the directories of the user that it is now.
@@ -251,6 +266,8 @@ cgroup_open(bool enter)
 		cgroup_give_up("there is no cgroup v2");
 	else if (privilege_held() && geteuid() != 0)
 		cgroup_give_up("rqd was started with capabilities and not as root");
+	else if (!is_delegated(path))
+		cgroup_give_up("the unit has no Delegate=");
 	else if (faccessat(dir, ".", W_OK, AT_EACCESS) == -1)
 		lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
 	if (lacks[CGROUP_RUNS][0] == '\0' && enter) {
@@ -278,8 +295,8 @@ cgroup_lacks(enum cgroup_part part)
 
 /* -- in the spawner ----------------------------------------------------------------------- */
 
-static void
-destroy(struct cgroup *c)
+void
+cgroup_destroy(struct cgroup *c)
 {
 	char name[NAME_SIZE];
 
@@ -289,17 +306,20 @@ destroy(struct cgroup *c)
 
 /*
  * Files in memory, such as those of /dev/shm, stay charged to the cgroup that has written
- * them.  So one that is half full with them is not used again.
+ * them.  So one with many is not used again.
  */
 static bool
 is_spent(const struct cgroup *c)
 {
 	char text[TEXT_SIZE], path[NAME_SIZE];
+	const char *p;
 
 	if (c->limits[CGROUP_MEMORY] == 0)
 		return false;
-	read_file(ours, file_of(c->number, "memory.current", path), text);
-	return strtoull(text, NULL, 10) > c->limits[CGROUP_MEMORY] / 2;
+	read_file(ours, file_of(c->number, "memory.stat", path), text);
+	p = strstr(text, "\nshmem ");
+	return p != NULL &&
+	    strtoull(p + strlen("\nshmem "), NULL, 10) > c->limits[CGROUP_MEMORY] / 16;
 }
 
 /* The latest is taken first; the oldest go. */
@@ -309,7 +329,7 @@ set_idle(struct cgroup *c)
 	struct cgroup *oldest;
 
 	if (is_spent(c)) {
-		destroy(c);
+		cgroup_destroy(c);
 		return;
 	}
 	TAILQ_INSERT_HEAD(&idle, c, entry);
@@ -318,7 +338,7 @@ set_idle(struct cgroup *c)
 	oldest = TAILQ_LAST(&idle, cgroups);
 	TAILQ_REMOVE(&idle, oldest, entry);
 	nidle--;
-	destroy(oldest);
+	cgroup_destroy(oldest);
 }
 
 /* If a run has used all of its memory, no process of it is spared. */
@@ -336,6 +356,8 @@ set_limits(const struct cgroup *c)
 	}
 	if (c->limits[CGROUP_MEMORY] == 0)
 		return 0;
+	/* Where the kernel has no swap, there is no such file. */
+	(void)write_file(ours, file_of(c->number, "memory.swap.max", path), "0");
 	return write_file(ours, file_of(c->number, "memory.oom.group", path), "1");
 }
 
@@ -350,7 +372,7 @@ look_at_busy(void)
 		if (is_populated(ours, file_of(c->number, "cgroup.events", path)))
 			TAILQ_INSERT_TAIL(&busy, c, entry);
 		else if (c->killed)
-			destroy(c);
+			cgroup_destroy(c);
 		else
 			set_idle(c);
 	}
@@ -380,7 +402,7 @@ cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
 		*dir = openat(ours, file_of(c->number, "", name), O_PATH | O_CLOEXEC);
 		if (*dir != -1)
 			return c;
-		free(c);		/* somebody has removed it */
+		cgroup_destroy(c);		/* somebody has removed it */
 	}
 	new.number = ++last;
 	c = xmemdup(&new, sizeof(new));
@@ -388,7 +410,7 @@ cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
 	    (*dir = openat(ours, name, O_PATH | O_CLOEXEC)) != -1)
 		return c;
 	error = errno != 0 ? errno : ENOENT;
-	destroy(c);
+	cgroup_destroy(c);
 	errno = error;
 	return NULL;
 }
@@ -411,8 +433,10 @@ struct cgroup_end
 cgroup_leave(struct cgroup *c, bool kills, bool failed)
 {
 	char text[TEXT_SIZE], path[NAME_SIZE];
-	struct cgroup_end end = { .oom = failed && lacks[CGROUP_MEMORY][0] == '\0' && had_oom(c) };
+	struct cgroup_end end = { .left = false };
 
+	if (lacks[CGROUP_MEMORY][0] == '\0' && (failed || c->limits[CGROUP_MEMORY] != 0))
+		end.oom = had_oom(c) && failed;
 	if (is_populated(ours, file_of(c->number, "cgroup.events", path))) {
 		read_file(ours, file_of(c->number, "cgroup.procs", path), text);
 		end.left = text[0] != '\0';

@@ -50,5 +50,8 @@ struct cgroup_end {
  */
 struct cgroup_end cgroup_leave(struct cgroup *, bool kills, bool failed);
 
+/* Of a run that could not be started: another gets a new one. */
+void	cgroup_destroy(struct cgroup *);
+
 /* Removes those of runs; their processes have ended. */
 void	cgroup_close(void);

@@ -465,7 +465,7 @@ start(const struct spawner_order *o, const int *fds)
 		r.step = STEP_CLONE;
 		reply(r);
 		if (cgroup != NULL)
-			(void)cgroup_leave(cgroup, false, false);
+			cgroup_destroy(cgroup);
 		return;
 	}
 	if (session_of(pid)->id == pid)		/* its number is this leader's now */

@@ -230,7 +230,8 @@ verdict_end(const struct judged *j, const struct result *r)
 	case END_NOT_STARTED:
 		/* These are of this message, which is too large; others may start. */
 		if ((r->error == E2BIG || r->error == EFBIG || r->error == ENOSPC) &&
-		    (r->step == NULL || strcmp(r->step, "env_file") != 0))
+		    (r->step == NULL || (strcmp(r->step, "env_file") != 0 &&
+		    strcmp(r->step, "cgroup") != 0)))
 			return verdict_failed(j, REASON_CANNOT_EXECUTE, -1);
 		return (struct verdict){
 			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,
