@@ -108,6 +108,7 @@ struct delivery {
 	char			*saved;
 	bool			 unsent;	/* RUNNING: no call has it */
 	bool			 saving;	/* a call on its way has it, or an earlier one */
+	bool			 late;		/* one was lost, and may still arrive */
 	usec_t			 save_at;	/* mono: not before */
 
 	/* From DONE on: */

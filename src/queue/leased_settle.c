@@ -214,7 +214,8 @@ leased_refuse_all(struct leased *a, const struct call *call, enum reply_error e)
 	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
 	usec_t now = clock_mono();
 
-	if (!passes && delivery_hands_over(call->v[0])) {
+	if (!passes && (delivery_hands_over(call->v[0]) ||
+	    call->v[0]->verdict.op == VERDICT_HOLD)) {
 		/* A target refuses: tries each result alone, so that it delays no other. */
 		for (size_t i = 0; i < call->n; i++) {
 			call->v[i]->alone = true;
@@ -591,6 +592,7 @@ leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
 	for (size_t i = 0; i < call->n; i++) {
 		d = call->v[i];
 		d->saving = false;
+		d->late |= answer == CONN_LOST;
 		text = fits ? reply_str_at(reply, SETTLE_FIELDS + i) : NULL;
 		if (d->state != DELIVERY_RUNNING)
 			continue;
@@ -602,7 +604,7 @@ leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
 		}
 		if (d->unsent)
 			leased_save_later(a, d);
-		else
+		else if (!d->late)	/* else the result has it once more */
 			xreplace(&d->saved, NULL);
 	}
 }

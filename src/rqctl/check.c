@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "policy/shard_keys.h"
+#include "queue/pausetext.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
@@ -409,7 +410,9 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	} else if (state_is_late(&facts))
 		find(f, LEVEL_WARNING, name, "late: all handlers are busy, and a message has "
 		    "waited %s", units_age(state_latency(&facts), age));
-	if (d->paused || d->partly)
+	/* A hold of a handler ends by itself, within an hour. */
+	if (d->partly || (d->paused && strncmp(d->pause, PAUSETEXT_HANDLER,
+	    strlen(PAUSETEXT_HANDLER)) != 0))
 		find(f, LEVEL_WARNING, name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
 		find(f, LEVEL_WARNING, name, "%lld dead letter%s", (long long)d->dead,

@@ -382,7 +382,8 @@ show_run(struct ctl *c)
 		rc = show_entry(&s);
 	if (rc == 0 && s.found == 0)
 		ctl_error(c, EX_NOTHING, "%s has no message %s: not in flight, no retry, not %s, "
-		    "not among the next %d; finished messages are only in the log", c->target.name,
+		    "not among the next %d that wait or are held; finished messages are only in "
+		    "the log", c->target.name,
 		    s.id, s.older ? "among the latest dead letters" : "dead", NEXT);
 	else if (rc == 0 && s.places != NULL)
 		out_json(json_incref(s.places), false);

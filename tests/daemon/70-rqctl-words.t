@@ -52,7 +52,7 @@ is "$(ctl running q --json | grep -c '"tag"')" 120 'running: JSON is whole'
 
 is "$(ctl dead retry q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to retry 120 dead letters of q
 64' 'dead retry --all'
-is "$(ctl bury q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to bury 120 messages of q
+is "$(ctl bury q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to bury 120 failed or deferred messages of q
 64' 'bury --all'
 is "$(r xlen qDEAD) $(r zcard qRETRY)" '120 120' 'nothing was done'
 is "$(ctl dead retry q --reason status)" 'retried 60 dead letters of q' 'dead retry with a filter does not ask'

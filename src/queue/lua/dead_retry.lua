@@ -68,7 +68,7 @@ for i = 2, #ARGV do
     bytes = bytes + #e[2][k] + #e[2][k + 1] + 128
     if e[2][k] == 'id' then id = e[2][k + 1] end
     if e[2][k] == 'message' then body = e[2][k + 1] end
-    if e[2][k] == 'saved' then saved = e[2][k + 1] end
+    if e[2][k] == 'saved' and #e[2][k + 1] <= 4096 then saved = e[2][k + 1] end
   end
   if body then
     if moved > 0 and bytes > room then break end

@@ -153,8 +153,12 @@ local function fresh(enough)
         give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
       end
       take_places(tags, groups)
-      -- As in pop_list.
-      for i = 1, lease(zadd, hset, copy) and #zadd or 0 do redis.pcall('HDEL', C, zadd[i] .. '\0saved') end
+      -- As in pop_list.  One of these may have had a group, too.
+      for i = 1, lease(zadd, hset, copy) and n or 0 do
+        redis.pcall('HDEL', C, tags[i] .. '\0saved')
+        if not groups[i] and leave_groups({tags[i]}, places) then promoted_any = true end
+        groups_now = {}
+      end
     end
     hold()
     call('LTRIM', Q, oldest_left and m or 0, oldest_left and -1 or -m - 1)

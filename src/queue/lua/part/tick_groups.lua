@@ -22,7 +22,7 @@ local function walk_rows(from)
   if not r then return nil end
   local group, tag, time = ours(r)
   if not group then return from end
-  call('HSET', G, tag, group)
+  if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
   if time then call('ZADD', H, 'NX', time, tag) end
   return '(' .. r
 end
@@ -89,7 +89,10 @@ local function look_at_groups()
     else
       local r = call('ZRANGEBYLEX', O, from, '+', 'LIMIT', 0, 1)[1]
       if not r then how = 'end' break end
-      local group = ours(r)
+      local group, tag, time = ours(r)
+      -- A message that somebody has deleted came again in another group: here it has no place.
+      local now_in = group and not time and call('HGET', G, tag)
+      if now_in and now_in ~= group then group = call('ZREM', O, r) and nil end
       local g = group and group_now(group) or {promoted = 0}
       local lost = g.lost or g.first and not g.promoted and not call('ZSCORE', H, g.first)
       -- Messages without payload were there, and there may be more of them.
