@@ -10,7 +10,8 @@
 # over, and each message's child arrives once; with "batch" three messages share a run, and
 # half of them are settled while it goes on; with "collect" one run waits for all of them;
 # with "defer" each message is deferred once; with "groups" the odd messages are one group, and
-# the even ones another, and each group begins in its order.
+# the even ones another, and each group begins in its order; with "save" each run saves its id,
+# and gets none but its own: a second attempt gets it in any case.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -57,6 +58,9 @@ done)
 groups/groups_pop-sent:3 groups/groups_settle-sent:2 groups/groups_settle-answered:4
 groups/groups_settle-sent:5 groups/spawn-after:2 groups/exit-before:2 groups/term+groups_settle-before
 groups/term+groups_settle-sent groups/renew-sent
+save/settle-before save/settle-sent save/settle-answered save/settle-sent:2
+save/settle-answered:3 save/settle-sent:4 save/pop-sent:2 save/exit-before save/exit-after
+save/spawn-after:2 save/renew-sent save/term+settle-before save/term+settle-sent
 defer/settle-before defer/settle-sent defer/settle-answered defer/settle-sent:3
 defer/settle-answered:4 defer/pop-sent:3 defer/pop-answered:4 defer/term+settle-sent
 $(x=$SEED
@@ -89,6 +93,7 @@ q=${RQD_QUEUE}
 run() {	# ID ATTEMPT; sets status
 	n=${1##*[m-]}
 	echo "B $1 $2 $PPID" >>"$T/runs.$q"
+	[ "$KIND" != save ] || { echo "G $1 $2 ${RQD_SAVED-none}" >>"$T/runs.$q"; echo "save $1" >&3; }
 	status=0
 	case $n in
 	2) [ "$2" -gt 1 ] || status=1 ;;
@@ -128,7 +133,7 @@ echo "child of $id"
 exit $status
 H
 
-kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/* | groups/*) kind=ack ;; */*) kind=${1%%/*} ;; *) kind=ack ;; esac; }
+kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/* | groups/* | save/*) kind=ack ;; */*) kind=${1%%/*} ;; *) kind=ack ;; esac; }
 
 configure() {	# QUEUE POINT
 	kind_of "$2"
@@ -221,6 +226,7 @@ $1 == "B" && kind == "groups" && !($2 in seen) {
 	last[m % 2] = m
 	seen[$2]
 }
+$1 == "G" && $4 != $2 && ($4 != "none" || $3 > 1) { print $2 ", attempt " $3 " got the text " $4 }
 $1 == "B" { begun[++runs] = $2; attempt[runs] = $3 }
 END {
 	n = split("1 2 4 5 6 7 8", all)
@@ -245,9 +251,9 @@ problems() {	# NUMBER POINT
 	q=p$1 prefix=p$1.m
 	case $2 in stream/*) prefix=$((70000 + $1))- ;; esac
 	drained "$1" || echo 'not drained'
-	# The result that was sent may be no success: all are deferred, or the run was ended.
+	# What was sent may be no success: all are deferred, the run was ended, or it was a text.
 	case $2 in
-	defer/* | batch/term* | collect/term*) sent=/dev/null ;;
+	defer/* | save/* | batch/term* | collect/term*) sent=/dev/null ;;
 	*) sent=$T/crash.$q ;;
 	esac
 	# A call drawn may come after the last one: it is killed while it idles then.
