@@ -50,7 +50,7 @@ wait_ok 60 '[ "$(sort -u "$T/done" | wc -l)" -eq 80 ]' 'all messages of two grou
 ok 'in_order f' 'those of a group with failures in their order'
 ok 'in_order s' 'and those of the other one'
 ok '[ ! -e "$T/overlap" ]' 'no two of a group at once'
-is "$(began f | grep -c ' 2$')" 5 'some had failed'
+is "$(began f | sort -u | grep -c ' 2$')" 5 'some had failed'	# one may have been killed then
 wait_ok 15 'no_keys' 'no key is left'
 
 # -- held ones --
