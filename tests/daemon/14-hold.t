@@ -89,6 +89,8 @@ like "$(ctl show q d:5m)" '^retry .*, due in (5|4)' 'the message stays deferred'
 during e:3h
 ok '[ "$(r pttl qPAUSED)" -gt 3590000 ] && [ "$(r pttl qPAUSED)" -le 3600000 ]' 'three hours count as one'
 like "$(log_lines 'event=held queue=q id=e:3h' one)" 'delay=3600.000 .*warning="a handler may hold its queue or group for 1h at most"' 'and the log says so'
+like "$(ctl status q)" ' held [0-9]+m' 'it is held'
+unlike "$(ctl check q)" 'paused|held' 'which is no problem for rqctl check'
 ok '[ "$(($(r zscore qRETRY e:3h | cut -d. -f1) - $(date +%s)))" -le 3600 ]' 'for the message, too'
 ctl resume q >/dev/null
 
