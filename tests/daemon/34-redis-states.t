@@ -55,7 +55,9 @@ OTHER_PIDS="$OTHER_PIDS $!"
 exec 3>"$T/commands"
 echo ping >&3
 wait_for 10 'grep -q PONG "$T/answers"'
-trouble clients 'echo "config set maxclients 1" >&3; echo "client kill type normal skipme yes" >&3' \
+# Both are answered before trouble's own client comes: it would kill the one that stays.
+trouble clients 'echo "config set maxclients 1" >&3; echo "client kill type normal skipme yes" >&3
+    wait_for 10 "[ \$(wc -l <$T/answers) -eq 3 ]"' \
     'echo "config set maxclients 100" >&3; wait_for 15 "r ping >/dev/null 2>&1"' 'max number of clients'
 exec 3>&-
 trouble replica 'r replicaof 127.0.0.1 1 >/dev/null' 'r replicaof no one >/dev/null' 'replica|READONLY'
