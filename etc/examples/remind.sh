@@ -5,8 +5,8 @@
 #	redis-cli HSET remind:every 17 3600
 #	redis-cli SET remind:17:digest 1 EX 3600
 #
-# After each reminder the key is set again; whoever has no interval any more is
-# not reminded.  If this machine dies between the two, a reminder is sent twice.
+# After each reminder the key is set again; a user without an interval gets no
+# reminder.  If this machine dies between the two, a reminder is sent twice.
 #
 #	queue "remind" {
 #	    kind          = "expired"
