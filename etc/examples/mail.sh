@@ -24,7 +24,7 @@ fields=$(jq -rse '
 case $? in
 0) ;;
 126 | 127) exit 127 ;;			# no jq: nothing is wrong with the message
-1 | 2 | 4 | 5) exit 65 ;;		# what jq says of bad input
+1 | 2 | 4 | 5) exit 65 ;;		# bad input, according to jq
 *) exit 75 ;;
 esac
 to='' subject='' text=''

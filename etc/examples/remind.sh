@@ -40,7 +40,7 @@ case $every in
 esac
 "${SEND:-/usr/local/bin/send-reminder}" "$user" "$type" || exit
 
-# NX: if somebody has set the key meanwhile, keep that value.
+# NX: if another client has set the key meanwhile, keep its value.
 answer=$(redis SET "$key" 1 EX "$every" NX) || exit 75
 case $answer in
 OK | '') ;;

@@ -22,7 +22,7 @@ code=$(curl --silent --show-error --max-time 30 --output /dev/null \
 case $? in
 0) ;;
 126 | 127) exit 127 ;;			# no curl: nothing is wrong with the message
-*) exit 75 ;;				# curl has said why; its 65 means something else
+*) exit 75 ;;				# curl has printed the reason; its 65 means something else
 esac
 
 case $code in

@@ -62,7 +62,7 @@ close $file;
 while (defined(my $header = <$requests>)) {
 	chomp $header;
 	my ($number, $attempt, $length, $id) = split / /, $header, 4;
-	# The message and the newline behind it; less if the daemon has gone.
+	# The message and the newline after it; less if the daemon has gone.
 	last if read($requests, my $message, $length + 1) != $length + 1;
 	chop $message;
 	my $pid = fork // die "cannot fork: $!\n";

@@ -97,8 +97,8 @@ def leave():
 done = False
 atexit.register(leave)  # the first one is called last
 script = main()
-# Only new processes come here.  The script has a name space of its own, and what it
-# raises ends the process as usual.
+# Only new processes come here.  The script has its own name space, and an exception
+# ends the process as usual.
 module = sys.modules["__main__"] = types.ModuleType("__main__")
 module.__file__ = sys.argv[0]
 try:

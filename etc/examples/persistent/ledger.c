@@ -53,8 +53,8 @@ book(int ledger, const char *id, const char *message, size_t len, const char **r
 }
 
 /*
- * Answers leave together once there is nothing more to read: before it would wait,
- * a program must flush, and this is where it would.
+ * Sends all answers together when there is nothing more to read: a program must
+ * flush before it waits for input.
  */
 static int
 fill(char *buf, size_t size)
@@ -93,7 +93,7 @@ read_line(char *line, size_t size)
 	return c != EOF;
 }
 
-/* The message and the newline behind it. */
+/* The message and the newline after it. */
 static char *
 read_message(size_t len)
 {

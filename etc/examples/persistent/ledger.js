@@ -11,7 +11,7 @@
  *	    pipeline = 64
  *	}
  *
- * All messages of the pipeline are at work at the same time, and each is answered
+ * All messages of the pipeline are handled at the same time, and each is answered
  * when it is done: one process can wait for 64 replies of a web service.
  *
  * Standard output is for answers only: console.error() for all else.
@@ -52,7 +52,7 @@ async function handle(ledger, number, id, message) {
 	}
 }
 
-/* The first message in these bytes, and what is behind it; null: it is not there whole. */
+/* The first message in these bytes, and the rest; null: the message is incomplete. */
 function split(bytes) {
 	const newline = bytes.indexOf(10);
 	if (newline === -1)

@@ -25,7 +25,7 @@ ini_set('memory_limit', '128M');
 /* This message can never succeed. */
 class Hopeless extends Exception {}
 
-/* Warnings are failures, too: fopen() that says no is worth another try. */
+/* Warnings are failures as well: if fopen() fails, a retry may help. */
 set_error_handler(function (int $severity, string $text): bool {
 	throw new RuntimeException($text);
 });
@@ -56,7 +56,7 @@ $ledger = fopen(getenv('LEDGER'), 'a');
 
 while (($header = fgets(STDIN)) !== false) {
 	[$number, $attempt, $length, $id] = explode(' ', rtrim($header, "\n"), 4);
-	/* fread() may bring less than it is asked for; the newline comes behind. */
+	/* fread() may return less than it is asked for; the newline follows. */
 	$message = $length > 0 ? stream_get_contents(STDIN, (int)$length) : '';
 	fgetc(STDIN);
 	try {

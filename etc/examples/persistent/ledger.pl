@@ -12,7 +12,7 @@
 #	}
 #
 # Standard output is for answers only: "print STDERR" for all else, and programs
-# that are run need ">&2 </dev/null".
+# that it runs need ">&2 </dev/null".
 
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ STDOUT->autoflush(1);		# or answers would wait in a buffer
 open my $ledger, '>>', $ENV{LEDGER} or die "$ENV{LEDGER}: $!\n";
 $ledger->autoflush(1);
 
-# Dies of what is worth another try; returns why, where no try can help.
+# Dies if a retry may help.  Returns the reason if no retry can help.
 sub book {
 	my ($id, $message) = @_;
 	my $order = eval { JSON::PP->new->utf8->decode($message) };
@@ -49,7 +49,7 @@ sub answer {
 while (defined(my $header = <STDIN>)) {
 	chomp $header;
 	my ($number, $attempt, $length, $id) = split / /, $header, 4;
-	# The message and the newline behind it.
+	# The message and the newline after it.
 	last if read(STDIN, my $message, $length + 1) != $length + 1;
 	chop $message;
 	my $never = eval { book($id, $message) };

@@ -11,14 +11,14 @@
 #	    pipeline    = 4
 #	}
 #
-# Standard output is for answers only.  What is run in the loop must not read the
+# Standard output is for answers only.  Commands in the loop must not read the
 # handler's standard input, where the next messages are, nor print there: "</dev/null
 # >&2".  A shell reads a pipe byte by byte, so messages should be short.  Do everything
 # that does not depend on the message before the loop.
 
 set -u
 
-# 0: done; 65: can never succeed; anything else: try again.  What it prints is the
+# 0: done; 65: can never succeed; any other status: retry.  Its output is the
 # reason, one line.
 book() {	# ID MESSAGE
 	account=${2%% *} cents=${2#* }
@@ -28,7 +28,7 @@ book() {	# ID MESSAGE
 	case $cents in
 	'' | *[!0-9]*) echo 'no amount'; return 65 ;;
 	esac
-	# A redirection that fails would end the shell, if it were not in a subshell.
+	# A failed redirection would end the shell, so it is in a subshell.
 	(printf '%s %s %s\n' "$1" "$account" "$cents" >>"$LEDGER") 2>&1
 }
 
