@@ -173,8 +173,9 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ||
 	    v->op == VERDICT_HOLD_GROUP ?
 	    LF_USEC("delay", v->delay) : LF_STR("delay", NULL),
-	    LF_STR(result_has_words(r) ? "answer" : "cause",
-	    r->answer == NULL && r->oom && v->reason != REASON_OOM ? "oom" : r->answer),
+	    LF_STR(result_has_words(r) ? "answer" : "cause", r->answer != NULL ? r->answer :
+	    r->stop == STOP_TIME_LIMIT && v->reason == REASON_ATTEMPTS ? "timeout" :
+	    r->oom && v->reason != REASON_OOM ? "oom" : NULL),
 	    LF_STR("warning", warning),
 	    LF_STR("result", how == SETTLED_GAVE_UP ? verdict_events[v->op].name : NULL));
 }

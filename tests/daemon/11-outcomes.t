@@ -126,6 +126,7 @@ ok '[ "$(duration deaf)" -lt $((30 * SLOW)) ]' 'one that ignores SIGTERM is kill
 for id in slow polite deaf; do
 	log_wait 30 "event=dead queue=limited id=$id "
 	is "$(letter $id reason limited)" attempts "$id: dead in the end"
+	like "$(log_lines "event=dead queue=limited id=$id ")" 'reason=attempts cause=timeout' 'and the log says why'
 done
 wait_ok 20 '[ -z "$(sleepers)" ]' 'and their processes are gone'
 
