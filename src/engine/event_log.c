@@ -170,9 +170,7 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
 	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?
 	    msg->cancelled_by : NULL),
-	    v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ||
-	    v->op == VERDICT_HOLD_GROUP ?
-	    LF_USEC("delay", v->delay) : LF_STR("delay", NULL),
+	    verdict_has_delay(v) ? LF_USEC("delay", v->delay) : LF_STR("delay", NULL),
 	    LF_STR(result_has_words(r) ? "answer" : "cause", r->answer != NULL ? r->answer :
 	    r->stop == STOP_TIME_LIMIT && v->reason == REASON_ATTEMPTS ? "timeout" :
 	    r->oom && v->reason != REASON_OOM ? "oom" : NULL),

@@ -284,10 +284,9 @@ verdict_said(const struct judged *j, const struct result *r)
 bool
 verdict_is_of_message(const struct verdict *v)
 {
-	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
-	    v->op == VERDICT_HOLD || v->op == VERDICT_HOLD_GROUP ||
-	    (v->op == VERDICT_RETRY && v->reason == REASON_CANCELLED) ||
-	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
+	return v->reason == REASON_STATUS ||
+	    (v->reason == REASON_ANSWER && v->op != VERDICT_RETRY) ||
+	    (v->reason == REASON_CANCELLED && v->op == VERDICT_RETRY);
 }
 
 struct verdict

@@ -73,7 +73,7 @@ struct result {
 };
 void	result_done(struct result *);	/* frees what it owns */
 /*
- * A handler has stated retry, defer or dead; or ok, which withdraws an earlier one.
+ * A handler has stated retry, defer, hold or dead; or ok, which withdraws an earlier one.
  * Has no effect after result_say_wrong().
  */
 void	result_say(struct result *, const struct statement *);
@@ -118,13 +118,14 @@ enum reason {
 };
 const char *reason_name(enum reason);
 
+#define OUTCOME_HOLD_MAX	HOUR	/* of the delays of holds */
+
 enum verdict_op {
 	VERDICT_ACK,
 	VERDICT_RETRY,		/* due after delay; an attempt if `failed` */
 	VERDICT_DEFER,		/* due after the handler's delay; nothing counted */
-	VERDICT_HOLD,		/* the same, and the queue is paused for delay, at most this: */
-#define OUTCOME_HOLD_MAX	HOUR
-	VERDICT_HOLD_GROUP,	/* the same, but its group waits, also if it has several places */
+	VERDICT_HOLD,		/* the same, and the queue is paused for delay */
+	VERDICT_HOLD_GROUP,	/* the same, but its group waits, even if it has several places */
 	VERDICT_DEAD,		/* counts an attempt if `failed` */
 	VERDICT_DROP,		/* cancelled: removed as by an ack */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
@@ -134,10 +135,17 @@ enum verdict_op {
 struct verdict {
 	enum verdict_op	 op;
 	enum reason	 reason;
-	usec_t		 delay;		/* VERDICT_RETRY, _DEFER, _HOLD, _HOLD_GROUP */
+	usec_t		 delay;		/* valid if verdict_has_delay() */
 	bool		 failed;	/* counts as an attempt: attempts + 1 */
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };
+
+/* Whether the message is due again after v->delay. */
+static inline bool
+verdict_has_delay(const struct verdict *v)
+{
+	return v->op >= VERDICT_RETRY && v->op <= VERDICT_HOLD_GROUP;
+}
 
 /* Whether the verdict is about the message only: it tells nothing against the command. */
 bool		verdict_is_of_message(const struct verdict *);

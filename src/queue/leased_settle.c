@@ -455,8 +455,7 @@ leased_send_settle(struct leased *a, struct call *call)
 		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op], d);
 		if (push != NULL)
 			leased_add_pushes(d->result.pushes, &targets, w);
-		if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER || v->op == VERDICT_HOLD ||
-		    v->op == VERDICT_HOLD_GROUP)
+		if (verdict_has_delay(v))
 			words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
 		if (v->op == VERDICT_HOLD)
 			leased_add_hold(a, w, d);

@@ -243,10 +243,9 @@ local function one(a)
     if op ~= 'return' and op ~= 'keep' and places > 1 then hooks.left({tag}) end
 --@ end
   end
-  if op == 'return' and not cancelled then later(0) return 'ok' end
-  if (op == 'retry' or op == 'defer' or op == 'keep' or op == 'hold') and not cancelled then
+  if op ~= 'dead' and not cancelled then
     attempts = attempts + (op == 'retry' and 1 or 0)
-    later(tonumber(ARGV[a + 3]) or 0)
+    later(op ~= 'return' and tonumber(ARGV[a + 3]) or 0)
     return 'ok'
   end
   -- Messages that are told must be encoded: that takes longer.
