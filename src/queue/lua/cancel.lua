@@ -37,7 +37,7 @@ local in_backup, in_retry = call('ZSCORE', B, tag), call('ZSCORE', R, tag)
 local held = not (in_backup or in_retry) and call('ZSCORE', H, tag)
 call('HLEN', C)
 if not (in_backup or in_retry or held) then return {'unknown', ''} end
-local counts, attempts, token, rest = string.match(value, '^((%d+) %d+ )(%S+)( %S+ (%d+))$')
+local counts, token, rest = string.match(value, '^(%d+ %d+ )(%S+)( %S+ %d+)$')
 local bare = unmark(token)
 if in_backup and not token then return {'foreign', ''} end
 -- These commands remove nothing.  They go first so that maxmemory refuses none of the
@@ -45,6 +45,7 @@ if in_backup and not token then return {'foreign', ''} end
 local t = call('TIME')
 local stamp, nobody = string.format('%.6f', t[1] + t[2] / 1e6), '\0' .. t[1] .. t[2]
 --@ include groups
+--@ include end_waiting
 if mode ~= 'look' then
   permitted()
   call('HDEL', C, nobody)
@@ -60,18 +61,6 @@ end
 local state = held and 'held' or 'waiting'
 if mode == 'look' or mode == 'retry' then return {state, ''} end
 local body = mode == 'dead' and call('HGET', C, tag)
-if body then
-  local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
-  local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
-  local text = saved(tag, value)
-  text = text and call('HGET', C, text)
-  local why = letter(id, body, 'cancelled', attempts or 0, '', by, '', nil, text)
-  if why then return redis.error_reply(why) end
-end
-leave({tag})
-if held then unhold(tag) end
-call('ZREM', R, tag)
-call('HDEL', C, tag, tag .. '\0saved')
-call('HDEL', D, tag)
-leave_groups({tag})
-return {state, ''}
+local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
+local why = end_waiting(tag, value, held, 'cancelled', body, by)
+return why and redis.error_reply(why) or {state, ''}

@@ -30,6 +30,7 @@ call('HLEN', D)
 local t = call('TIME')
 local stamp, nobody = string.format('%.6f', t[1] + t[2] / 1e6), '\0' .. t[1] .. t[2]
 --@ include groups
+--@ include end_waiting
 permitted()
 call('ZREM', R, nobody)
 call('HDEL', C, nobody)
@@ -38,25 +39,14 @@ local gone, held = 0, 0
 for i = 7, #ARGV do
   local tag = ARGV[i]
   local value = string.sub(call('HGET', D, tag) or '', 1, 300)
-  local attempts, token, idlen = string.match(value, '^(%d+) %d+ (%S+) %S+ (%d+)$')
+  local token = string.match(value, '^%d+ %d+ (%S+) %S+ %d+$')
   local aside = call('ZSCORE', H, tag)
   local body = (aside or call('ZSCORE', R, tag)) and (not bury or call('HGET', C, tag))
   if body and not string.find(token or '-', bury and '^%-$' or '%-$') then
     held = held + 1
   elseif body then
-    if bury then
-      local id = string.sub(tag, 1, tonumber(idlen) or #tag)
-      local text = saved(tag, value)
-      text = text and call('HGET', C, text)
-      local why = letter(id, body, 'buried', attempts or 0, '', ARGV[4], '', nil, text)
-      if why then return redis.error_reply(why) end
-    end
-    leave({tag})
-    if aside then unhold(tag) end
-    call('ZREM', R, tag)
-    call('HDEL', C, tag, tag .. '\0saved')
-    call('HDEL', D, tag)
-    leave_groups({tag})
+    local why = end_waiting(tag, value, aside, 'buried', bury and body, ARGV[4])
+    if why then return redis.error_reply(why) end
     gone = gone + 1
   end
 end
