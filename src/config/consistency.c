@@ -213,7 +213,7 @@ static void
 check_pushes(struct draft *d, const struct draft_section *s)
 {
 	const struct queue_config *q = s->queue;
-	const char *output = config_output_queue(q);
+	const char *output = config_pushed_queue(q->output);
 
 	if (output != NULL && q->mode == MODE_PERSISTENT)
 		draft_error(d, s, "output", "output = \"%s\" has no meaning with mode "
@@ -239,7 +239,7 @@ is_circle(const struct config *config, const struct queue_config *q)
 	const char *name;
 
 	for (size_t i = 0; i < config->nqueues && to != NULL; i++) {
-		name = config_dead_queue(to);
+		name = config_pushed_queue(to->on_dead);
 		to = name != NULL ? config_queue(config, name) : NULL;
 		if (to == q)
 			return true;
@@ -252,7 +252,7 @@ static void
 check_dead_queue(struct draft *d, const struct draft_section *s)
 {
 	struct queue_config *q = s->queue;
-	const char *name = config_dead_queue(q);
+	const char *name = config_pushed_queue(q->on_dead);
 	const struct queue_config *to;
 	uint64_t least = q->on_dead_message ? 256 * 1024 : 16 * 1024;
 	char size[UNITS_TEXT_MAX];
@@ -305,7 +305,7 @@ check_batch(struct draft *d, const struct draft_section *s)
 		    "\"persistent\": write \"length\" or \"line\"");
 	if (!config_has_batches(q))
 		return;
-	if (config_output_queue(q) != NULL)
+	if (config_pushed_queue(q->output) != NULL)
 		draft_error(d, s, "output", "output = \"%s\" cannot be used with batch %d: a line "
 		    "belongs to no single message; write batch = 1", q->output, q->batch);
 	if (q->fleet_concurrency > 0)

@@ -582,11 +582,9 @@ check_target(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 static int
 check_output(const char *value, size_t i, size_t n, char **cause)
 {
-	size_t push = strlen(CONFIG_OUTPUT_PUSH);
-
 	if (strcmp(value, "log") == 0 || strcmp(value, "none") == 0)
 		return 0;
-	if (strncmp(value, CONFIG_OUTPUT_PUSH, push) == 0 && value[push] != '\0')
+	if (config_pushed_queue(value) != NULL)
 		return check_word(value, i, n, cause);
 	return util_cause(cause, "output \"%.60s\": write \"log\", \"none\", or "
 	    "\"push:QUEUE\" with the name of a queue", value);
@@ -595,10 +593,7 @@ check_output(const char *value, size_t i, size_t n, char **cause)
 static int
 check_on_dead(const char *value, size_t i, size_t n, char **cause)
 {
-	size_t push = strlen(CONFIG_OUTPUT_PUSH);
-
-	if (value[0] == '\0' || (strncmp(value, CONFIG_OUTPUT_PUSH, push) == 0 &&
-	    value[push] != '\0'))
+	if (value[0] == '\0' || config_pushed_queue(value) != NULL)
 		return check_word(value, i, n, cause);
 	return util_cause(cause, "on_dead \"%.60s\": write \"push:QUEUE\" with the name of a "
 	    "queue, or \"\"", value);

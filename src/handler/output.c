@@ -45,7 +45,7 @@ static void
 message_line(const char *p, size_t n, bool cut, void *arg)
 {
 	const struct output *o = ((struct output_stream *)arg)->output;
-	const char *name = config_output_queue(o->msg->cfg);
+	const char *name = config_pushed_queue(o->msg->cfg->output);
 
 	if (n > 0)
 		pushes_add(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name),
@@ -251,7 +251,7 @@ output_open(struct output *o, int number, enum stream_use use, int *child_end)
 		line_init(&s->line, pushes_line_max(o->cfg), o->statement, o);
 	else if (use == STREAM_MESSAGES)
 		line_init(&s->line, pushes_longest(o->msg->config,
-		    config_output_queue(o->msg->cfg)) + 1, message_line, s);
+		    config_pushed_queue(o->msg->cfg->output)) + 1, message_line, s);
 	else
 		line_init(&s->line, OUTPUT_LINE_MAX, log_line, s);
 	return fd_pipe_from(&s->fd, child_end);

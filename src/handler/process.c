@@ -831,7 +831,7 @@ open_fds(struct process *p, int fd[SPAWN_FDS], const char **step)
 		*step = "pipe";
 		if (cfg->verdicts && output_open(&p->output, 3, STREAM_STATEMENTS, &fd[3]) == -1)
 			return -1;
-		if (p->run->msg != NULL && config_output_queue(p->run->msg->cfg) != NULL)
+		if (p->run->msg != NULL && config_pushed_queue(p->run->msg->cfg->output) != NULL)
 			use = STREAM_MESSAGES;
 	}
 	if ((use != STREAM_LOG || !config_drops_output(cfg)) &&

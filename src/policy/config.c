@@ -172,24 +172,12 @@ config_consumes(const struct queue_config *q)
 	return q->concurrency > 0;
 }
 
-static const char *
-pushed_queue(const char *text)
-{
-	size_t n = strlen(CONFIG_OUTPUT_PUSH);
-
-	return strncmp(text, CONFIG_OUTPUT_PUSH, n) == 0 ? text + n : NULL;
-}
-
 const char *
-config_output_queue(const struct queue_config *q)
+config_pushed_queue(const char *text)
 {
-	return pushed_queue(q->output);
-}
+	size_t n = strlen("push:");
 
-const char *
-config_dead_queue(const struct queue_config *q)
-{
-	return pushed_queue(q->on_dead);
+	return strncmp(text, "push:", n) == 0 && text[n] != '\0' ? text + n : NULL;
 }
 
 bool

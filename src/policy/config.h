@@ -28,7 +28,6 @@ enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
-#define CONFIG_OUTPUT_PUSH	"push:"	/* output, on_dead: before a queue's name */
 #define CONFIG_PUSH_MAX		10000	/* the highest push_max */
 #define CONFIG_MEMBERS_MAX	32	/* names of env_message */
 
@@ -202,10 +201,8 @@ bool		 config_pops_left(const struct queue_config *);
 const char	*config_push_command(const struct queue_config *);
 /* False: the queue is only declared: other daemons consume it.  It may have no command. */
 bool		 config_consumes(const struct queue_config *);
-/* The queue that takes each line of standard output as a message; NULL: none. */
-const char	*config_output_queue(const struct queue_config *);
-/* The queue that is told of dead letters; NULL: none. */
-const char	*config_dead_queue(const struct queue_config *);
+/* The queue that `output` or `on_dead` names, as "push:NAME"; NULL: none. */
+const char	*config_pushed_queue(const char *);
 /* Whether a handler's output goes to /dev/null. */
 bool		 config_drops_output(const struct queue_config *);
 /* How many messages of a queue may be in flight at once, this daemon. */

@@ -56,7 +56,8 @@ pushes_elsewhere(const struct queue_config *q, const struct config *from, const 
 		if (is_elsewhere(q->pushes[i], from, to))
 			return true;
 	}
-	return config_dead_queue(q) != NULL && is_elsewhere(config_dead_queue(q), from, to);
+	return config_pushed_queue(q->on_dead) != NULL &&
+	    is_elsewhere(config_pushed_queue(q->on_dead), from, to);
 }
 
 /* The queue of this name, mostly the i-th too, that this daemon consumes, or NULL. */
