@@ -177,6 +177,8 @@ build_section(struct draft *d, struct draft_section *s)
 	if (s->queue != NULL) {
 		if (!option_applies(option_find(SECTION_QUEUE, "batch"), s->queue))
 			s->queue->batch = 1;
+		if (!option_applies(option_find(SECTION_QUEUE, "group_by"), s->queue))
+			xreplace(&s->queue->group_by, "");
 		/* Reports an option of another kind or mode in the queue itself. */
 		EACH_OPTION(o) {
 			const struct setting *own = s->given[option_index(o)];

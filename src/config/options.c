@@ -142,7 +142,7 @@ const struct option option_table[] = {
 	QUEUE(delayed_key, STRING, "", .check = check_key, .flags = OPTION_OWN,
 	    .trait = TRAIT_TAKES_PUSHES,
 	    .help = "the key of messages that a producer delayed; empty: KEYDELAYED"),
-	QUEUE(consumer_group, STRING, "rqd", .check = check_group, .trait = TRAIT_GROUP,
+	QUEUE(consumer_group, STRING, "rqd", .check = check_group, .trait = TRAIT_CONSUMER_GROUP,
 	    .help = "the stream's consumer group; created if missing"),
 	QUEUE(message_max, SIZE, "16M", .min = 1, .max = 512 * MIB,
 	    .help = "larger messages become dead letters without being run"),

@@ -60,7 +60,7 @@ struct queue_config {
 	enum pop	  pop;		/* TRAIT_LIST */
 	char		 *id;		/* the member of a message that is its id; never "" */
 	char		 *delayed_key;	/* TRAIT_TAKES_PUSHES: in place of QDELAYED; "": unset */
-	char		 *consumer_group;	/* TRAIT_GROUP */
+	char		 *consumer_group;	/* TRAIT_CONSUMER_GROUP */
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
@@ -69,7 +69,7 @@ struct queue_config {
 	int		  concurrency;
 	int		  fleet_concurrency; /* 0: no limit */
 	char		 *rate;		/* "": no limit; "100/s" */
-	/* TRAIT_GROUPS: the member of a message that names its group; "/": its id does; "": none */
+	/* The member of a message that names its group; "/": its id does; "": no groups */
 	char		 *group_by;
 	int		  group_concurrency;	/* messages of a group in flight, the whole fleet */
 	int		  priority;	/* higher first when max_handlers is short */

@@ -35,7 +35,7 @@ enum trait {
 	TRAIT_SUBSCRIBES = 1 << 1,
 	/* messages are names of keys, from keyspace notifications */
 	TRAIT_KEY_EVENTS = 1 << 2,
-	TRAIT_GROUP = 1 << 3,		/* reads through a consumer group */
+	TRAIT_CONSUMER_GROUP = 1 << 3,	/* reads through a consumer group */
 	TRAIT_LIST = 1 << 4,		/* has a list that producers push to: `pop`, `id` */
 	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
 	TRAIT_TAKES_PUSHES = 1 << 6,	/* handlers of other queues may push to it */

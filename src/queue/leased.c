@@ -80,7 +80,7 @@ leased_answered(enum conn_answer answer, const struct redisReply *reply, void *a
 static bool
 leased_has_groups(const struct leased *a, enum leased_script script)
 {
-	return a->cfg->group_by[0] != '\0' && kind_has(a->cfg->kind, TRAIT_GROUPS) &&
+	return a->cfg->group_by[0] != '\0' &&
 	    (script == LEASED_POP || script == LEASED_SETTLE || script == LEASED_TICK);
 }
 

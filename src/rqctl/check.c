@@ -176,7 +176,7 @@ check_settings(struct problems *f, const struct picture *p, size_t i)
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
 	const char *group, *instance, *own = keys_group(&t->keys);
-	bool leases = !s->leases_differ, groups = kind_has(t->kind, TRAIT_GROUP);
+	bool leases = !s->leases_differ, groups = kind_has(t->kind, TRAIT_CONSUMER_GROUP);
 	const json_t *q;
 
 	if (s->shards_differ)

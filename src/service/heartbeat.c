@@ -83,7 +83,7 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 static void
 add_keys(json_t *q, const struct queue_config *cfg)
 {
-	if (kind_has(cfg->kind, TRAIT_GROUP))
+	if (kind_has(cfg->kind, TRAIT_CONSUMER_GROUP))
 		json_set(q, "consumer_group:s", cfg->consumer_group);
 	if (cfg->delayed_key[0] != '\0')
 		json_set(q, "delayed_key:s", cfg->delayed_key);

@@ -27,7 +27,7 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
 	    a->shards != b->shards || a->shards_drain != b->shards_drain ||
 	    strcmp(a->delayed_key, b->delayed_key) != 0 ||
-	    (kind_has(a->kind, TRAIT_GROUP) &&
+	    (kind_has(a->kind, TRAIT_CONSUMER_GROUP) &&
 	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
 	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
 		return false;

@@ -62,6 +62,8 @@ static const struct value cases[] = {
 	    "database", "5" },
 	{ Q("kind = list pop = left"), SECTION_QUEUE, "pop", "\"left\"" },
 	{ "defaults { lease = 2m }\n" Q("kind = list"), SECTION_QUEUE, "max_attempts", "1" },
+	{ "defaults { group_by = g }\n" Q(""), SECTION_QUEUE, "group_by", "\"g\"" },
+	{ "defaults { group_by = g }\n" Q("kind = stream"), SECTION_QUEUE, "group_by", "\"\"" },
 	{ Q("umask = 027"), SECTION_QUEUE, "umask", "\"027\"" },
 	{ Q("umask = \"0\""), SECTION_QUEUE, "umask", "\"000\"" },
 	{ Q("umask = \"\""), SECTION_QUEUE, "umask", "\"\"" },

@@ -34,7 +34,8 @@ TEST(test_kinds)
 	assert_null(kind_names[KINDS]);
 	assert_string_equal(kind_name(KIND_ACK), "ack");
 	assert_int_equal(kind_find("no kind"), KIND_DEFAULT);
-	assert_true(kind_has(KIND_STREAM, TRAIT_LEASES) && kind_has(KIND_STREAM, TRAIT_GROUP));
+	assert_true(kind_has(KIND_STREAM, TRAIT_LEASES));
+	assert_true(kind_has(KIND_STREAM, TRAIT_CONSUMER_GROUP));
 	assert_false(kind_has(KIND_LIST, TRAIT_LEASES));
 	assert_true(kind_waits(KIND_LIST));
 	assert_false(kind_waits(KIND_CHANNEL) || kind_waits(KIND_PATTERN));
