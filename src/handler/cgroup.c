@@ -39,7 +39,7 @@ struct cgroup {
 TAILQ_HEAD(cgroups, cgroup);
 
 static int	ours = -1;		/* the directory rqd.runs.PID.N, locked; -1: none */
-static char	lacks[CGROUP_PARTS][512];	/* "": it does not */
+static char	lacks[CGROUP_PARTS][512];	/* "": nothing; without runs there are no limits */
 static unsigned	last;			/* number given */
 static struct cgroups idle = TAILQ_HEAD_INITIALIZER(idle);
 static struct cgroups busy = TAILQ_HEAD_INITIALIZER(busy);	/* with what a run has left */
@@ -103,8 +103,7 @@ lack(enum cgroup_part part, const char *what, const char *where, const char *why
 void
 cgroup_give_up(const char *why)
 {
-	for (int i = 0; i < CGROUP_PARTS; i++)
-		(void)snprintf(lacks[i], sizeof(lacks[i]), "%s", why);
+	(void)snprintf(lacks[CGROUP_RUNS], sizeof(lacks[CGROUP_RUNS]), "%s", why);
 }
 
 /* The directory of this process' cgroup; the caller frees it.  NULL: there is no cgroup v2. */
@@ -270,7 +269,7 @@ cgroup_open(bool enter)
 		cgroup_give_up("the unit has no Delegate=");
 	else if (faccessat(dir, ".", W_OK, AT_EACCESS) == -1)
 		lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
-	if (lacks[CGROUP_RUNS][0] == '\0' && enter) {
+	if (cgroup_lacks(CGROUP_RUNS) == NULL && enter) {
 		each_below(dir, PREFIX, remove_dead);
 		if (enter_main(dir) == -1)
 			lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
@@ -278,9 +277,7 @@ cgroup_open(bool enter)
 			cgroup_give_up("the kernel is older than Linux 5.14");
 	}
 	for (enum cgroup_part i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
-		if (lacks[CGROUP_RUNS][0] != '\0')
-			memcpy(lacks[i], lacks[CGROUP_RUNS], sizeof(lacks[i]));
-		else
+		if (cgroup_lacks(CGROUP_RUNS) == NULL)
 			enable(dir, enter, i, path);
 	}
 	fd_close(&dir);
@@ -290,6 +287,8 @@ cgroup_open(bool enter)
 const char *
 cgroup_lacks(enum cgroup_part part)
 {
+	if (lacks[CGROUP_RUNS][0] != '\0')
+		part = CGROUP_RUNS;
 	return lacks[part][0] != '\0' ? lacks[part] : NULL;
 }
 
@@ -389,7 +388,7 @@ cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
 
 	*dir = -1;
 	errno = 0;
-	if (ours == -1 || lacks[CGROUP_RUNS][0] != '\0')
+	if (ours == -1 || cgroup_lacks(CGROUP_RUNS) != NULL)
 		return NULL;
 	look_at_busy();
 	TAILQ_FOREACH(c, &idle, entry) {
@@ -409,7 +408,7 @@ cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
 	if (mkdirat(ours, file_of(c->number, "", name), 0755) == 0 && set_limits(c) == 0 &&
 	    (*dir = openat(ours, name, O_PATH | O_CLOEXEC)) != -1)
 		return c;
-	error = errno != 0 ? errno : ENOENT;
+	error = errno;
 	cgroup_destroy(c);
 	errno = error;
 	return NULL;
@@ -435,7 +434,7 @@ cgroup_leave(struct cgroup *c, bool kills, bool failed)
 	char text[TEXT_SIZE], path[NAME_SIZE];
 	struct cgroup_end end = { .left = false };
 
-	if (lacks[CGROUP_MEMORY][0] == '\0' && (failed || c->limits[CGROUP_MEMORY] != 0))
+	if (cgroup_lacks(CGROUP_MEMORY) == NULL && (failed || c->limits[CGROUP_MEMORY] != 0))
 		end.oom = had_oom(c) && failed;
 	if (is_populated(ours, file_of(c->number, "cgroup.events", path))) {
 		read_file(ours, file_of(c->number, "cgroup.procs", path), text);
