@@ -221,6 +221,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 		    "than rqd has it", (int)len, tag, t->name);
 	} else if (strcmp(state, "unknown") != 0) {
 		delivery_instance(reply_str_at(reply, CANCEL_TOKEN), daemon);
+		/* report() keeps the place of a message that does not run: no text of the reply. */
 		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" :
 		    strcmp(state, "held") == 0 ? "held" : state,
 		    daemon[0] != '\0' ? daemon : NULL);

@@ -52,7 +52,7 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 	buf_done(&b);
 }
 
-/* Adds which message a held one waits behind: the first row of its group (see groups.lua). */
+/* Adds which message a held one waits behind: the first with a place (see groups.lua). */
 static void
 add_holder(struct show *s, const char *tag, struct buf *b, json_t *facts)
 {
@@ -70,9 +70,8 @@ add_holder(struct show *s, const char *tag, struct buf *b, json_t *facts)
 	}
 	json_set(facts, "group:s", name);
 	w = ask_format("ZRANGEBYLEX %s", key[KEY_ORDER]);
-	buf_printf(&from, "[%s", name);
-	buf_addc(&from, '\0');
-	buf_printf(&to, "(%s\1", name);
+	buf_printf(&from, "[%s%c", name, '\0');
+	buf_printf(&to, "(%s%c1", name, '\0');
 	words_mem(&w, from.data, from.len);
 	words_mem(&w, to.data, to.len);
 	ask_add(&w, "LIMIT 0 1");
@@ -204,10 +203,10 @@ static int
 show_deliveries(struct show *s)
 {
 	const struct target *t = &s->ctl->target;
-	struct waiting_place at = { .end = true };
-	enum key keys[] = { KEY_HELD, KEY_RETRY };
+	static const enum key keys[] = { KEY_RETRY, KEY_HELD };
+	struct waiting_place at;
 	struct redisReply *page;
-	size_t looked = NEXT, left = ARRAY_LEN(keys), i, k;
+	size_t looked, i, k;
 	const json_t *entry;
 	struct waiting m;
 	int rc = show_tag(s, s->id);
@@ -217,20 +216,19 @@ show_deliveries(struct show *s)
 		    "in_hand"), k, entry)
 			if (rc == 0 && is_further(fleet_text(entry, "tag"), s->id))
 				rc = show_tag(s, fleet_text(entry, "tag"));
-	while (rc == 0 && (left > 0 || (!at.end && looked < NEXT))) {
-		if (at.end || looked >= NEXT) {
-			at = (struct waiting_place){ .key = keys[--left] };
-			looked = 0;
+	for (size_t part = 0; part < ARRAY_LEN(keys); part++) {
+		at = (struct waiting_place){ .key = keys[part] };
+		for (looked = 0; rc == 0 && !at.end && looked < NEXT;) {
+			page = waiting_page(s->ctl, t, &at, (long)(NEXT - looked), 0);
+			for (i = 0; i < waiting_len(page) && rc == 0; i++) {
+				waiting_get(page, i, &m);
+				if (is_further(m.tag, s->id))
+					rc = show_tag(s, m.tag);
+			}
+			looked += waiting_len(page);
+			rc = page == NULL ? -1 : rc;
+			reply_free(page);
 		}
-		page = waiting_page(s->ctl, t, &at, (long)(NEXT - looked), 0);
-		for (i = 0; i < waiting_len(page) && rc == 0; i++) {
-			waiting_get(page, i, &m);
-			if (is_further(m.tag, s->id))
-				rc = show_tag(s, m.tag);
-		}
-		looked += waiting_len(page);
-		rc = page == NULL ? -1 : rc;
-		reply_free(page);
 	}
 	return rc;
 }

@@ -63,8 +63,7 @@ enum {
 struct redisReply *
 waiting_page(struct ctl *c, const struct target *t, struct waiting_place *at, long count, long cut)
 {
-	bool tags = at->key == KEY_RETRY || at->key == KEY_BACKUP ||
-	    at->key == KEY_HELD;
+	bool tags = at->key == KEY_RETRY || at->key == KEY_BACKUP || at->key == KEY_HELD;
 	bool entries = at->key == KEY_QUEUE && t->source == SOURCE_STREAM;
 	struct words w = ask_format("%s", t->keys.name[at->key]);
 	struct redisReply *page;

@@ -122,6 +122,13 @@ beat h.2 '{"instance":"h.2","queues":{"q":{"group_by":"g","group_concurrency":1}
 like "$(ctl status q)" ' daemons disagree about the groups$' 'status: groups'
 like "$(ctl check q)" '^error: q: daemons disagree about group_by or group_concurrency: ' 'check: groups'
 like "$(ctl daemons)" '^warning: daemons disagree about the groups of q$' 'daemons: groups'
+r eval "redis.call('ZADD', 'qHELD', 1, 'stuck') redis.call('HSET', 'qGROUP', 'stuck', 'g')
+redis.call('HSET', 'qCONTEXT', 'stuck', 'm')
+redis.call('ZADD', 'qORDER', 0, 'g\\0' .. '20000000001.000000\\0stuck')" 0 >/dev/null
+like "$(ctl show q stuck)" '^held ' 'show: a message that is held'
+unlike "$(ctl show q stuck)" 'waits behind' 'though nobody is before it'
+r del qHELD qGROUP qORDER >/dev/null
+r hdel qCONTEXT stuck >/dev/null
 beat h.3 'this is not JSON'
 beat h.4 '[]'
 beat h.5 '{"queues":7,"version":{},"started":"x"}'
