@@ -60,7 +60,7 @@ local function announcement(number, id, message, reason, attempts, status, error
   if #answer > 1024 then answer = string.gsub(string.sub(answer, 1, 1024), '[\192-\255][\128-\191]*$', '') end
   if answer ~= '' then add('answer', answer) end
   add('host', host)
-  if #message <= told then
+  if told > 0 and #message <= told then
     local text = is_utf8(message)
     add(text and 'message' or 'message_base64', text and message or base64(message))
   end
