@@ -17,9 +17,9 @@
  *
  * Exec.  The daemon writes the whole input to a memfd before the child runs.  The child may
  * read it, seek in it or ignore it.  Neither process waits for the other.  The exit of the
- * command decides about its messages.  Statements come by descriptor 3: the last retry, defer
- * or dead counts, ok withdraws it, and after a wrong line none counts.  In a batch, a line may
- * begin with the number of a message, and "N ok" ends that one at once; a line without a
+ * command decides about its messages.  Statements come by descriptor 3: the last retry, defer,
+ * hold or dead counts, ok withdraws it, and after a wrong line none counts.  In a batch, a line
+ * may begin with the number of a message, and "N ok" ends that one at once; a line without a
  * number is about all messages that no line with a number has decided.
  *
  * Most handlers of mode exec are brief and print nothing.  The loop listens to their pipes
@@ -550,19 +550,17 @@ line_came(const char *line, size_t n, bool cut, void *arg)
 	if (parsed == 0 && s.word == STATEMENT_PUSH)
 		fault = p->batch != NULL && s.number == 0 ?
 		    "a push without the number of a message" : NULL;
-	else if (parsed == 0 && s.word == STATEMENT_SAVE && p->batch != NULL)
-		fault = "a batch cannot save";
-	else if (parsed == 0 && s.word == STATEMENT_SAVE &&
-	    !kind_has(p->handler->cfg->kind, TRAIT_LEASES))
-		fault = "this kind of queue cannot save";
-	else if (parsed == 0 && s.word == STATEMENT_SAVE && s.len > MESSAGE_SAVED_MAX)
-		fault = "a text of more than 4 KiB";
-	else if (parsed == 0 && s.group && p->handler->cfg->group_by[0] == '\0')
-		fault = "this queue has no group_by";
 	else if (cut || n > STATEMENT_LINE_MAX)
 		fault = "a line of more than 8 KiB";
 	else if (parsed == -1)
 		fault = "not a statement";
+	else if (s.word == STATEMENT_SAVE)
+		fault = p->batch != NULL ? "a batch cannot save" :
+		    !kind_has(p->handler->cfg->kind, TRAIT_LEASES) ?
+		    "this kind of queue cannot save" :
+		    s.len > MESSAGE_SAVED_MAX ? "a text of more than 4 KiB" : NULL;
+	else if (s.group && p->handler->cfg->group_by[0] == '\0')
+		fault = "this queue has no group_by";
 	if (persists(p))
 		persistent_line(p, &s, fault, cut, line, n);
 	else

@@ -210,6 +210,7 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 {
 	struct spawner_order head = { .op = SPAWNER_START, .generation = config->generation,
 	    .batch = batch, .saved = msg != NULL && msg->saved != NULL,
+	    .members = msg != NULL && msg->members.len > 0 ? config_members(q) : 0,
 	    .attempt = msg != NULL ? msg->attempts + 1 : 0,
 	    .max_attempts = (uint32_t)(msg != NULL ? msg->cfg : q)->max_attempts };
 	const char *free_slot = memchr(s->taken, 0, sizeof(s->taken)), *text;
@@ -244,10 +245,8 @@ subprocess_start(struct subprocess *p, struct spawner *s, const struct config *c
 		buf_add(&b, msg->id, strlen(msg->id) + 1);
 	if (msg != NULL && (text = head.saved ? msg->saved : msg->channel) != NULL)
 		buf_add(&b, text, strlen(text) + 1);
-	if (msg != NULL && msg->members.len > 0) {
+	if (head.members > 0)
 		buf_add(&b, msg->members.data, msg->members.len);
-		((struct spawner_order *)(void *)b.data)->members = config_members(q);
-	}
 	((struct spawner_order *)(void *)b.data)->size = (uint32_t)(b.len - sizeof(head));
 	errno = EMSGSIZE;
 	if (b.len <= sizeof(head) + SPAWNER_BYTES)

@@ -628,7 +628,7 @@ leased_send_saves(void *arg)
 		}
 		if (call == NULL) {
 			call = leased_call_new(a, LEASED_SETTLE, leased_saved);
-			words_fmt(&call->words, "%d", 0);
+			words_add(&call->words, "0");
 			words_add(&call->words, a->env->host);
 			words_add(&call->words, "");
 			leased_words(call);

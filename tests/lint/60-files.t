@@ -15,7 +15,7 @@ all() {
 
 # The lines of src/, as a ratchet: a commit may lower this number, never raise it.  A feature
 # raises it by its own lines, and its commit says what they buy.
-BUDGET=52101
+BUDGET=52100
 
 over_budget() {
 	n=$(for ext in c h lua; do files $ext src; done | xargs cat | wc -l)

@@ -10,9 +10,10 @@
 -- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now in the order of ARGV, no
 --         attempts, before its letter is deleted.  Its tag is its id, followed by
 --         #letter until no live message has it, or could be held under it (see
---         part/pop_groups.lua): letters of two queues may have one number.  It has the saved text of its letter again.  Of a zset each id is in Q, due now, or before, if it was; with a saved text
---         in QRETRY, as a retry, unless it is there or runs: then the text is dropped.
---         A letter without message stays.
+--         part/pop_groups.lua): letters of two queues may have one number.  It has the
+--         saved text of its letter again.  Of a zset each id is in Q, due now, or before, if
+--         it was; with a saved text in QRETRY, as a retry, unless it is there or runs: then
+--         the text is dropped.  A letter without message stays.
 -- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
 --@ sources list zset
 local call, room = redis.call, tonumber(ARGV[1])

@@ -1,9 +1,10 @@
 -- peek: reads a page of messages without taking them: 250 and 256 KiB at most, but one always.
 -- Of a stream those that the group has not been given yet.
 --
--- KEYS    Q, or QDELAYED, or QRETRY or QBACKUP then QCONTEXT QDELIVERY
--- ARGV    what       the first key: "waiting" ("left": its left end is the oldest) or "delayed"; "ids": Q of kind "unique"; "tags":
---                    QRETRY or QBACKUP.  Of a stream: its group
+-- KEYS    Q, or QDELAYED, or QRETRY, QBACKUP or QHELD then QCONTEXT QDELIVERY
+-- ARGV    what       the first key: "waiting", or "left", a list whose left end is the oldest;
+--                    "delayed"; "ids": Q of kind "unique"; "tags": the others.  Of a stream:
+--                    its group
 --         count      messages returned at most
 --         cut        bytes of a message that are returned, "-1": all
 --         from       a score: offset counts from the first with this score or more;

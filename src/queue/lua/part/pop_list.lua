@@ -40,7 +40,7 @@ local function fresh(enough, newest)
     local leftovers = lease(zadd, hset, copy)
     call('LTRIM', Q, front and m or 0, front and -1 or -m - 1)
     -- Another consumer has taken a message of one of these tags from rqd: so has its text.
-    for i = 1, leftovers and #zadd or 0 do redis.pcall('HDEL', C, zadd[i] .. '\0saved') end
+    for i = 2, leftovers and #zadd or 0, 2 do redis.pcall('HDEL', C, zadd[i] .. '\0saved') end
     took = took + m
     if not newest then counted = counted + m end
   end
