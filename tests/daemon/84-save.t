@@ -124,8 +124,8 @@ is "$(r hlen qCONTEXT)" 0 'nothing else is left of them'
 ctl dead drop q --all -y >/dev/null
 
 # -- while it runs: shown; at most one write each 100 ms; not with another's token --------
-push q run '[ $n -gt 1 ] || { printf save.$(printf %o 27)x >/dev/null; cat $T/esc >&3; : >$T/began; until [ -e $T/end ]; do sleep 0.1; done; exit 1; }'
 printf 'save \033[31m step\n' >"$T/esc"
+push q run '[ $n -gt 1 ] || { printf save.$(printf %o 27)x >/dev/null; cat $T/esc >&3; : >$T/began; until [ -e $T/end ]; do sleep 0.1; done; exit 1; }'
 wait_for 20 '[ -e "$T/began" ]'
 wait_ok 5 '[ -n "$(text q run)" ]' 'it is saved at once'
 is "$(text q run)" '\x1b[31m step' 'show prints it, escaped'
