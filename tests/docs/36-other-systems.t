@@ -8,7 +8,7 @@
 DOC=$SRCDIR/doc/other-systems.md
 command -v python3 >/dev/null || skip_all 'no python3'
 PYTHON=/usr/bin/python3		# Debian's modules are there
-MORE_KEYS='queue:orders queue:text queue:many queues schedule schedule:refused processes stat:processed stat:failed resque:queue:orders resque:queues
+MORE_KEYS='queue:orders queue:text queue:many queues schedule schedule:refused processes process_cleanup stat:processed stat:failed resque:queue:orders resque:queues
 	queues:orders queues:orders:delayed queues:orders:notify celery-orders celery-orders:3'
 PORT=$(free_port)
 redis_start --port "$PORT" --bind 127.0.0.1
@@ -128,7 +128,7 @@ require "$T/sidekiq"
 puts ShipOrder.perform_async(7, "Bonn")
 puts ShipOrder.perform_in(2, 8, "Ulm")
 R
-	jid=$(ruby "$T/push.rb" 2>"$T/said" | head -n 1)
+	jid=$(ruby "$T/push.rb" 2>"$T/said" | grep -v INFO: | head -n 1)
 	done_wait 'sidekiq 7 Bonn' 'Sidekiq: a job of perform_async' || note "$(cat "$T/said")"
 	ok "[ -n '$jid' ] && log_wait 10 'event=acked queue=sidekiq id=$jid '" 'Sidekiq: the jid is the id'
 	done_wait 'sidekiq 8 Ulm' 'Sidekiq: a job of perform_in'

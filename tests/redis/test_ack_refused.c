@@ -245,7 +245,8 @@ FIXTURE_TEST(test_pop_error_over)
 		loop_turn(box.loop, 10 * MSEC);
 	server_do(&server, "ACL SETUSER default -hstrlen");
 	box_cut(&box, &server);
-	WAIT(&box, strstr(box.warning, ": HSTRLEN: ") != NULL);	/* from mine.lua or a tick */
+	/* From mine.lua or a tick; Redis 8 has a text of its own. */
+	WAIT(&box, strcasestr(box.warning, "hstrlen") != NULL);
 	server_do(&server, "ACL SETUSER default +hstrlen");
 	WAIT(&box, box.n == 1);
 }
