@@ -12,6 +12,7 @@ IDLE=3000 CHAINS=4
 
 redis_start
 mkdir -m 777 "$T/out"
+cp "$BUILDDIR/tests/helpers/forks" "$T/"	# the sources may be where others may not go
 handler work <<'H'
 echo x >>"$T/out/runs"
 while [ ! -e "$T/out/enough" ]; do sleep 0.1; done
@@ -24,7 +25,7 @@ RQD_WRAPPER="env RQD_TURNS=$T/turns LD_PRELOAD=$BUILDDIR/tests/helpers/turns.so"
 rqd_start <<C
 log { level = "info" }
 http { listen = "unix:$OWN/http.sock" }
-queue "evil" { command = {"$BUILDDIR/tests/helpers/forks", "$IDLE", "$CHAINS", "$T/out/end"} user = "$EVIL" group = "$EVIL" limit_nproc = 4096 nice = 19 }
+queue "evil" { command = {"$T/forks", "$IDLE", "$CHAINS", "$T/out/end"} user = "$EVIL" group = "$EVIL" limit_nproc = 4096 nice = 19 }
 queue "work" { command = {"$T/work"} user = "daemon" lease = 5s }
 queue "limit" { command = {"/bin/bash", "$T/limit"} user = "$EVIL" group = "$EVIL" }
 C
