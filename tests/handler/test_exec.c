@@ -510,11 +510,12 @@ FIXTURE_TEST(jobs_of_many_end)
 	}
 }
 
-/* A process that the command has not waited for is not a leftover. */
+/* A zombie that the command has not waited for is no leftover.  Shells wait, awk does not. */
 FIXTURE_TEST(zombies_are_no_leftovers)
 {
 	for (int i = 0; i < 10; i++)
-		expect_exit("sh -c 'exit 1' & sleep 0.05; exec true", 0);
+		expect_exit("sh -c 'exit 1' & exec awk -v f=/proc/$!/status 'BEGIN { for (;;) {"
+		    "while ((getline l <f) > 0) if (l ~ /^State:.Z/) exit; close(f) } }'", 0);
 }
 
 FIXTURE_TEST(escapee_is_left_alone)
@@ -538,7 +539,8 @@ FIXTURE_TEST(double_fork_is_found)
 {
 	struct got *g;
 
-	SH("(timeout 60 sh -c 'echo $PPID; exec sleep 60' &) & wait; sleep 0.2; exit 0");
+	SH("f=$(mktemp); (timeout 60 sh -c 'echo $PPID; echo >'$f'; exec sleep 60' &) & "
+	    "until [ -s $f ]; do sleep 0.01; done; rm $f; exit 0");
 	g = run("");
 	await_lines(1);
 	assert_int_equal(g->result.status, 0);
@@ -550,12 +552,19 @@ FIXTURE_TEST(double_fork_is_found)
 
 FIXTURE_TEST(close_waits_for_late_output)
 {
+	char path[] = "/tmp/rqd-test-XXXXXX", script[128];
+	int fd = mkstemp(path);
 	struct got *g;
 
+	assert_int_not_equal(fd, -1);
+	(void)close(fd);
 	t.q->leftovers = LEFTOVERS_KEEP;
-	SH("(sleep 0.3; echo late) & exit 0");
+	(void)snprintf(script, sizeof(script),
+	    "(while [ -e %s ]; do sleep 0.01; done; echo late) & exit 0", path);
+	SH(script);
 	g = run("");
 	assert_int_equal(t.lines, 0);
+	(void)unlink(path);
 	close_handler();
 	assert_string_equal(output(1), "late\n");
 	got_free(g);
