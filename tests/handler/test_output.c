@@ -141,7 +141,7 @@ FIXTURE_TEST(endless_flood_ends_at_its_time_limit)
 {
 	struct got *g;
 
-	t.q->time_limit = 300 * MSEC;
+	t.q->time_limit = SEC;		/* a busy machine needs a while to begin the flood */
 	t.q->output_limit = 4096;
 	SH("trap '' TERM; yes");
 	t.q->kill_grace = 100 * MSEC;
@@ -166,13 +166,20 @@ FIXTURE_TEST(pipes_closed_early)
 
 FIXTURE_TEST(late_lines_are_told)
 {
+	char path[] = "/tmp/rqd-test-XXXXXX", script[160];
+	int fd = mkstemp(path);
 	struct got *g;
 	unsigned before;
 
+	assert_int_not_equal(fd, -1);
+	(void)close(fd);
 	t.q->leftovers = LEFTOVERS_KEEP;
-	SH("(sleep 0.3; echo late; printf unfinished) & echo early; exit 0");
+	(void)snprintf(script, sizeof(script), "(while [ -e %s ]; do sleep 0.01; done; "
+	    "echo late; printf unfinished) & echo early; exit 0", path);
+	SH(script);
 	g = run("");
 	assert_string_equal(output(1), "early\n");
+	(void)unlink(path);
 	assert_true(g->took < 20 * SEC);
 	t.out_pid = 0;
 	message_free(g->msg);		/* the caller may free it from done() on */
