@@ -38,6 +38,19 @@ scripts(void)
 	return at != NULL ? atoll(at + 22) : 0;
 }
 
+/* Turns the loop until no script was called for a while, and returns how many were by then. */
+static long long
+scripts_when_idle(struct box *b)
+{
+	long long before = -1;
+
+	for (int i = 0; i < 100 && scripts() != before; i++) {
+		before = scripts();
+		box_turn(b, 300 * MSEC);
+	}
+	return before;
+}
+
 /* -- kind "unique" ------------------------------------------------------------- */
 
 QUEUE_TEST(test_when)
@@ -50,13 +63,13 @@ QUEUE_TEST(test_when)
 	assert_string_equal(box.msgs[0]->id, "7");
 	assert_int_equal(box.msgs[0]->len, 1);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
-	enqueue("later", 0.5);
 	began = clock_mono();
+	enqueue("later", 0.5);
 	enqueue("never", 1e6);
 	WAIT(&box, box.n == 1);
 	assert_string_equal(box.msgs[0]->id, "later");
 	assert_true(box.last_delivery - began >= 490 * MSEC);
-	assert_true(box.last_delivery - began < 2 * SEC);
+	assert_true(box.last_delivery - began < 8 * SEC);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	WAIT(&box, queue_is_empty(box.queue));
 	server_do(&server, "DEL orders");
@@ -123,8 +136,7 @@ QUEUE_TEST(test_idle)
 
 	enqueue("never", 1e6);
 	box_start(&box, 3);
-	box_turn(&box, 100 * MSEC);
-	before = scripts();
+	before = scripts_when_idle(&box);
 	box_turn(&box, 2 * SEC);
 	assert_int_equal(scripts(), before);
 	server_do(&server, "DEL orders");
@@ -172,8 +184,7 @@ QUEUE_TEST(test_place)
 	box_set_slots(other, 4);
 	WAIT(other, other->fetched[FETCH_LIMITED] == 1);
 	assert_false(queue_is_empty(other->queue));
-	box_turn(other, 100 * MSEC);
-	before = scripts();
+	before = scripts_when_idle(other);
 	enqueue("3", -3);
 	box_turn(other, SEC);
 	assert_int_equal(scripts(), before);
@@ -211,8 +222,7 @@ QUEUE_TEST(test_rate)
 	}
 	box_start(&box, 5);
 	WAIT(&box, box.n == 1);
-	box_turn(&box, 100 * MSEC);
-	before = scripts();
+	before = scripts_when_idle(&box);
 	push("x");
 	box_turn(&box, SEC);
 	assert_int_equal(scripts(), before);
