@@ -105,7 +105,7 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
  */
 FIXTURE_TEST(test_lost_pop_unwanted)
 {
-	box.cfg->lease = 900 * MSEC;
+	box.cfg->lease = 3 * SEC;
 	box_start(&box, 1);
 	box_deafen(&box);
 	push("{\"id\":1}");
@@ -388,7 +388,7 @@ FIXTURE_TEST(test_lost_letter)
 	box_set_slots(&box, 0);
 	box_deafen(&box);
 	box_settle(&box, 0, VERDICT_DEAD, true, 0);
-	box_turn(&box, 50 * MSEC);
+	WAIT(&box, server_int(&server, "XLEN ordersDEAD") == 1);
 	server_do(&server, "HSET ordersCONTEXT 1 {\"id\":1,\"x\":1}");
 	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
 	server_do(&server, "ZADD ordersBACKUP 1999999999 1");
