@@ -147,7 +147,7 @@ QUEUE_TEST(test_several_patterns)
  */
 QUEUE_TEST(test_skew)
 {
-	box.cfg->skew = 500 * MSEC;
+	box.cfg->skew = 2 * SEC;
 	start(&box, 9);
 	expire("send:1");
 	WAIT(&box, box.n == 1);
