@@ -106,12 +106,12 @@ QUEUE_TEST(test_idle)
 /* Another consumer claims an entry in flight: it stays ours, and is done with our result. */
 QUEUE_TEST(test_claimed)
 {
-	box.cfg->lease = unit_time(300 * MSEC);
+	box.cfg->lease = 1500 * MSEC;
 	box_start(&box, 1);
 	server_do(&server, "XADD orders 7-1 message x");
 	WAIT(&box, box.n == 1);
 	server_do(&server, "XCLAIM orders rqd other 0 7-1");
-	box_turn(&box, unit_time(400 * MSEC));
+	box_turn(&box, 2 * SEC);
 	assert_int_equal(box.losts, 0);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	assert_int_equal(left_over(), 0);
@@ -123,12 +123,12 @@ QUEUE_TEST(test_renewal)
 {
 	int i;
 
-	box.cfg->lease = unit_time(300 * MSEC);
+	box.cfg->lease = 1500 * MSEC;
 	box_start(&box, 1);
 	add(1);
 	WAIT(&box, box.n == 1);
 	for (i = 0; i < 10; i++) {
-		box_turn(&box, unit_time(100 * MSEC));
+		box_turn(&box, 250 * MSEC);
 		queue_tick(box.queue);
 	}
 	assert_int_equal(box.requeued, 0);
