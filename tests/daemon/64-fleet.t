@@ -43,20 +43,25 @@ acked() { cat "$T"/d*.log | grep -c 'event=acked queue=q'; }
 wait_ok 30 '[ "$(acked)" -eq 1 ]' 'what falls due is handed out'
 
 # -- turns --------------------------------------------------------------------------
-for i in $(seq 480); do
-	r lpush q "{\"id\":$i}" >/dev/null
-	sleep 0.02
+# Chance says which daemon comes first, and a busy machine favours some: so messages come until
+# each had its turn.  A daemon that always comes first has all of them.
+pushed=0
+taken() {	# the most that one daemon had, and how many had none
+	for i in $(seq $N); do log_count 'event=acked queue=q' "d$i"; done | sort -n |
+	    awk '{ none += $1 == 0; most = $1 } END { print most, none + 0 }'
+}
+while [ $pushed -lt 1200 ]; do
+	for i in $(seq 120); do
+		r lpush q "{\"id\":$((pushed += 1))}" >/dev/null
+		sleep 0.02
+	done
+	wait_for 60 '[ "$(acked)" -gt $pushed ]'
+	set -- $(taken)
+	[ "$1" -gt $((pushed * 3 / 4)) ] || [ "$2" -gt 2 ] || break
 done
-wait_ok 60 '[ "$(acked)" -eq 481 ]' 'everything is handled'
-most=0 none=0
-for i in $(seq $N); do
-	n=$(log_count 'event=acked queue=q' "d$i")
-	[ "$n" -gt 0 ] || none=$((none + 1))
-	[ "$n" -le $most ] || most=$n
-done
-note "the daemon with the most messages had $most of 480, $none had none"
-# One that always comes first has all of them; on a busy machine some come late.
-ok '[ $none -le 5 ]' 'idle daemons take turns'
-ok '[ $most -le 360 ]' 'none has nearly all of them'
+is "$(acked)" $((pushed + 1)) 'everything is handled'
+note "the daemon with the most messages had $1 of $pushed, $2 had none"
+ok "[ $2 -le 2 ]" 'idle daemons take turns'
+ok "[ $1 -le $((pushed * 3 / 4)) ]" 'none has nearly all of them'
 for i in $(seq $N); do rqd_signal TERM "d$i"; done
 for i in $(seq $N); do rqd_wait "d$i"; done
