@@ -238,6 +238,11 @@ keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/
 
 # The keys that are left, without totals.
 left_keys() { r --raw keys '*' | grep -vE 'STATS$|^rqd:daemon' | sort; }
+# Whether a list has no message in any place.  Several commands could overlook one that moves.
+is_empty() {	# KEY
+	[ "$(r eval 'return redis.call("LLEN", KEYS[1]) + redis.call("ZCARD", KEYS[1] .. "BACKUP") +
+	    redis.call("ZCARD", KEYS[1] .. "RETRY")' 1 "$1")" -eq 0 ]
+}
 # Whether all queues have no keys but their totals.
 no_keys() { [ -z "$(left_keys)" ]; }
 

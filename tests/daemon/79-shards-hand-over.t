@@ -40,7 +40,7 @@ for i in $(seq 1 60); do
 	r lpush parents "{\"id\":\"p$i\"}" >/dev/null
 	[ $((i % 6)) -ne 0 ] || r client kill type normal skipme yes >/dev/null
 done
-wait_ok 120 '[ "$(r llen parents)$(r zcard parentsBACKUP)$(r zcard parentsRETRY)" = 000 ]' 'all parents are done'
+wait_ok 120 'is_empty parents' 'all parents are done'
 all | sort >"$T/items"
 is "$(uniq -d <"$T/items")" '' 'no child comes twice'
 is "$(wc -l <"$T/items")" 240 'and none is missing'

@@ -72,7 +72,7 @@ is "$(member dead .answer)" null 'without words there is no member'
 push again
 told again 'one of the last attempt'
 is "$(member again '.reason, .attempts' | tr '\n' ,)" 'attempts,2,' 'with its attempts'
-is "$(log_count 'event=acked queue=alerts')" "$(r xlen qDEAD)" 'an announcement for each letter'
+wait_ok 20 '[ "$(log_count "event=acked queue=alerts")" -eq "$(r xlen qDEAD)" ]' 'an announcement for each letter'
 
 # -- rqctl ------------------------------------------------------------------------------
 qctl pause q >/dev/null
@@ -166,10 +166,10 @@ while [ $round -lt 5 ]; do
 	fi
 	round=$((round + 1))
 done
-wait_ok 60 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ] && [ "$(r zcard qRETRY)" -eq 0 ]' 'kill -9: all become dead letters'
+wait_ok 60 'is_empty q' 'kill -9: all become dead letters'
 letters() { r --raw xrange qDEAD - + | grep -c '"n":"'; }
 is "$(letters)" 200 'each once'
-wait_ok 30 '[ "$(r llen alerts)" -eq 0 ] && [ "$(r zcard alertsBACKUP)" -eq 0 ] && [ "$(r zcard alertsRETRY)" -eq 0 ]' 'all are told'
+wait_ok 30 'is_empty alerts' 'all are told'
 # A handler that was killed may have told one twice; the letter's number tells them apart.
 is "$(jq -r 'select(.queue == "q").letter' "$T/alerts" | sort -u | wc -l)" "$(($(r xlen qDEAD) - 1))" \
     'one announcement for each letter, but the one that was told elsewhere'
