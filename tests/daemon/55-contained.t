@@ -157,16 +157,17 @@ rqd_stop limited
 [ ! -d "$own" ] || find "$own" -depth -type d -exec rmdir {} +
 
 # -- the end of the daemon ----------------------------------------------------------------
+left=$(alive stays; alive kept; alive kept2)
+is "$(echo "$left" | wc -w)" 6 'six processes of three runs are left'
+rm "$T/out/stays.stays"		# before the next daemon can deliver the message
+gone() { for _p in $left; do ! is_alive "$_p" || return 1; done; }
 pid=$(pid_of rqd)
 kill -KILL "$pid" $(pgrep -P "$pid" -x rqd-spawner)
 rqd_wait
 rqd_start next <"$T/text"
-for id in stays kept kept2; do
-	wait_ok 20 '[ -z "$(alive $id)" ]' "killed, with the spawner: what was left of $id ends with the next start"
-done
+wait_ok 20 gone 'killed, with the spawner: what was left of its runs ends with the next start'
 wait_ok 20 '[ ! -d "$ours" ]' 'its cgroups are removed'
 next=$top$(sed -n 's/^0:://p' "/proc/$(pid_of next)/cgroup")
-rm "$T/out/stays.stays"
 wait_ok 30 'log_wait 30 "event=acked.* id=stays" 1 next' 'the message is delivered again'
 rqd_stop next
 is "$(find "${next%/main}" -mindepth 1 -type d 2>/dev/null | grep -v /main)" '' 'a daemon that ends removes those of its runs'
