@@ -70,7 +70,7 @@ C
 # -- fair shares ------------------------------------------------------------------------
 
 type_in 'Fair shares for customers'
-is "$(tr '\n' ' ' <"$T/done")" 'mail:a-1 mail:b-1 ' 'one mail of each customer has started'
+wait_ok 20 '[ "$(sort "$T/done" | tr "\n" " ")" = "mail:a-1 mail:b-1 " ]' 'one mail of each customer has started'
 : >"$T/done"
 ctl purge -y --held mails >/dev/null
 : >"$T/go"
