@@ -72,7 +72,7 @@ is "$(ctl push --delay 1h q '{"id":7}')" 7 'delay: the same again'
 like "$(ctl push q x --at "@$((now + 60))")" '^~[0-9a-z]+$' 'at: rqctl makes the id'
 ctl push k y --at "$(date -d '2 minutes' +%H:%M)" >/dev/null
 ctl push k y --at "$(date -d '-2 minutes' +%-H:%M)" >/dev/null
-is "$(r zrange kRETRY 0 -1 withscores | awk -v now="$(date +%s)" 'NR % 2 == 0 { print int(($1 - now + 180) / 3600) }' | tr '\n' ' ')" \
+is "$(r zrange kRETRY 0 -1 withscores | awk -v now="$(date +%s)" 'NR % 2 == 0 { print int(($1 - now + 600) / 3600) }' | tr '\n' ' ')" \
     '0 24 ' 'at: a time of day, today or tomorrow' || note "$(r zrange kRETRY 0 -1 withscores)"
 # A zone where daylight saving time ends in half an hour: the hour around now comes twice.  Its
 # rule begins and ends in one year, so it cannot be written in the last 90 minutes of a year.
