@@ -98,6 +98,8 @@ name = "web2"
 $SECTIONS
 C
 log_wait 30 event=ready 1 two
+TWO=$(log_lines event=started two | tail -1 | log_field instance)
+wait_for 30 '[ "$(r pubsub numsub "rqd:control:$TWO" | tail -1)" = 1 ]'
 wait_for 30 'began 4'
 r lpush q '{"id":5}' '{"id":6}' >/dev/null
 wait_for 30 'began 5 && began 6'
