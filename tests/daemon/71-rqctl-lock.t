@@ -205,7 +205,7 @@ is "$status" 76 'Redis is gone: status'
 ok '[ $(($(told) - stopped)) -lt 4000 ]' 'the command was told before the time was over'
 is "$(status "$RQCTL" lock h -- true)" 69 'no Redis: status'
 redis_start
-hold --ttl 6s
+hold --ttl 30s
 redis_stop KILL
 redis_start
 is "$(ended)" 76 'Redis comes back without the lock: status'
