@@ -33,7 +33,7 @@ log_wait 10 'event=ready'
 reload <<C
 queue "c" { kind = "channel" key = "one" command = {"$T/work"} }
 queue "l" { kind = "list" command = {"$T/work"} }
-queue "e" { kind = "expired" match = "a*" command = {"$T/work"} skew = 100ms }
+queue "e" { kind = "expired" match = "a*" command = {"$T/work"} skew = 1s }
 C
 log_wait 15 'event=subscribed queue=c$'
 log_wait 15 'event=subscribed queue=e$'
@@ -47,7 +47,7 @@ ran 'e  a1' 'expired keys that were added'
 reload <<C
 queue "c" { kind = "channel" key = {"two", "three"} command = {"$T/work"} }
 queue "l" { kind = "list" pop = "left" concurrency = 2 command = {"$T/work"} }
-queue "e" { kind = "expired" match = "b*" command = {"$T/work"} skew = 100ms }
+queue "e" { kind = "expired" match = "b*" command = {"$T/work"} skew = 1s }
 C
 log_wait 15 'event=subscribed queue=c$' 2
 wait_ok 15 '[ "$(subscribers one)" -eq 0 ]' 'the old channel is left'
@@ -68,9 +68,9 @@ wait_ok 15 '[ "$(subscribers two)" -eq 0 ] && [ "$(subscribers __keyevent@0__:ex
 
 # -- several queues of one event, and another database -----------------------------
 reload <<C
-queue "e" { kind = "expired" match = "b*" command = {"$T/work"} skew = 100ms }
-queue "f" { kind = "expired" match = {"x", "b?"} key = "efs" command = {"$T/work"} skew = 100ms }
-queue "g" { kind = "expired" database = 5 command = {"$T/work"} skew = 100ms }
+queue "e" { kind = "expired" match = "b*" command = {"$T/work"} skew = 1s }
+queue "f" { kind = "expired" match = {"x", "b?"} key = "efs" command = {"$T/work"} skew = 1s }
+queue "g" { kind = "expired" database = 5 command = {"$T/work"} skew = 1s }
 C
 for q in e f g; do log_wait 15 "event=subscribed queue=$q\$" "$([ $q = e ] && echo 2 || echo 1)"; done
 r set b7 '' px 20 >/dev/null
@@ -87,7 +87,7 @@ reload <<C
 defaults { mode = "persistent" framing = "line" $AS command = {"$T/feed"} backoff = 50ms }
 queue "c" { kind = "channel" key = "one" }
 queue "l" { kind = "list" }
-queue "e" { kind = "expired" match = "k*" skew = 100ms }
+queue "e" { kind = "expired" match = "k*" skew = 1s }
 C
 log_wait 15 'event=subscribed queue=c$' 3
 log_wait 15 'event=subscribed queue=e$' 2
