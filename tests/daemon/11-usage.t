@@ -27,7 +27,8 @@ done
 H
 rqd_start <<C
 http { listen = "unix:$H" }
-queue "works" { command = {"$T/works"} backoff = 10m time_limit = 3s suspend_after = 0 }
+queue "works" { command = {"$T/works"} backoff = 10m suspend_after = 0 }
+queue "limited" { command = {"$T/works"} backoff = 10m time_limit = 5s suspend_after = 0 }
 queue "batch" { command = {"/bin/sh", "-c", 'cat >/dev/null; dd if=/dev/zero of=/dev/null bs=24M count=1; echo "2 dead" >&3'} batch = 3 batch_wait = 1s }
 queue "alone" { command = {"/bin/sh", "-c", 'exit 65'} batch = 3 }
 queue "persistent" { command = {"$T/answers"} mode = "persistent" framing = "line" }
@@ -48,14 +49,15 @@ used() {	# RECORD SECONDS MEBIBYTES
 }
 record() { log_lines "event=$1 queue=$2 " | tail -n 1; }
 
-for id in acked dead retry slow; do r lpush works "{\"id\":\"$id\"}" >/dev/null; done
-for e in acked dead 'retry .*id=retry' 'retry .*id=slow'; do
-	log_wait 30 "event=${e%% *} queue=works .*${e#* .}"
-done
+for id in acked dead retry; do r lpush works "{\"id\":\"$id\"}" >/dev/null; done
+r lpush limited '{"id":"slow"}' >/dev/null
+for e in acked dead retry; do log_wait 30 "event=$e queue=works "; done
+log_wait 30 'event=retry queue=limited '
 ok 'used "$(record acked works)" 0.005 48' "acked: $(record acked works | sed 's/.*duration/duration/')"
 ok 'used "$(record dead works)" 0.005 48' 'a dead letter'
-ok 'used "$(log_lines "event=retry queue=works id=retry ")" 0.005 48' 'a retry'
-ok 'used "$(log_lines "event=retry queue=works id=slow ")" 0.5 48' 'a run that was ended at its limit'
+ok 'used "$(record retry works)" 0.005 48' 'a retry'
+# On a busy machine it has little of its five seconds.
+ok 'used "$(record retry limited)" 0.1 48' 'a run that was ended at its limit'
 
 # -- others ------------------------------------------------------------------------
 for id in a dead c; do r lpush persistent "{\"id\":\"$id\"}" >/dev/null; done
@@ -65,7 +67,7 @@ is "$(log_count 'queue=persistent .*(cpu|maxrss)=')" 0 'a persistent handler: no
 r lpush missing x >/dev/null
 log_wait 10 'event=returned queue=missing'
 is "$(log_count 'queue=missing .*(cpu|maxrss)=')" 0 'nor what was not started'
-for id in 1 2 3; do r lpush batch "$id" >/dev/null; done
+r lpush batch 1 2 3 >/dev/null
 log_wait 10 'event=acked queue=batch .*batch=3'
 log_wait 10 'event=dead queue=batch'
 ok 'used "$(log_lines "event=acked queue=batch .*batch=3")" 0 24' 'a batch: of the run'
