@@ -68,6 +68,7 @@ ok 'log_wait 20 "event=acked queue=in id=pushed-2 "' 'all are delivered'
 like "$(ran)" '^a ~[^ ]* d b later pushed-1 pushed-2 $' 'the oldest first'
 r rpush app:jobs '{"jid":"twice"}' '{"jid":"x"}' >/dev/null
 ok 'log_wait 20 "event=acked queue=in id=twice "' 'a retry'
+log_wait 20 'event=acked queue=in id=x '
 is "$(qctl status in --json | jq -r '.queues[] | select(.name == "in").waiting')" 0 'nothing waits'
 is "$(keys)" 'app:jobsSTATS outSTATS' 'no other key was used'
 
