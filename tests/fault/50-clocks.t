@@ -32,10 +32,12 @@ C
 	log_wait 30 event=redis_up 1 "$1"
 }
 touch "$T/hold"
+day() { date -d "$1" +%F; }
+past=$(day '1 day ago') future=$(day '365 days')
 daemon past -1d
 daemon future +365d
-like "$(tail -n 1 "$T/past.log")" "ts=$(date -d '1 day ago' +%F)" 'one lives in the past'
-like "$(tail -n 1 "$T/future.log")" "ts=$(date -d '365 days' +%F)" 'one in the future'
+like "$(tail -n 1 "$T/past.log")" "ts=($past|$(day '1 day ago'))" 'one lives in the past'
+like "$(tail -n 1 "$T/future.log")" "ts=($future|$(day '365 days'))" 'one in the future'
 
 both() { cat "$T/past.log" "$T/future.log"; }
 for i in 1 2 3 4 5 6; do r lpush q "{\"id\":\"long$i\"}" >/dev/null; done
