@@ -288,7 +288,7 @@ queue "typo" {}
 queue "nobody" {}
 queue "early" {}
 queue "killed" {}
-queue "stopped" { command = {"$T/stays"} time_limit = 3s }
+queue "stopped" { command = {"$T/stays"} time_limit = 5s }
 queue "push" { pushes = {"next"} }
 queue "late" { pushes = {"next"} }
 queue "next" { concurrency = 0 }
