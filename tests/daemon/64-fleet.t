@@ -56,6 +56,7 @@ while [ $pushed -lt 1200 ]; do
 		sleep 0.02
 	done
 	wait_for 60 '[ "$(acked)" -gt $pushed ]'
+	# shellcheck disable=SC2046
 	set -- $(taken)
 	[ "$1" -gt $((pushed * 3 / 4)) ] || [ "$2" -gt 2 ] || break
 done
