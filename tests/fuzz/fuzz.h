@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <config.h>
+
 #include <dirent.h>
 #include <limits.h>
 #include <stdint.h>
