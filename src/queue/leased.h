@@ -251,13 +251,17 @@ void		 leased_renew_hint(struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
-/* All members of a struct queue_ops but open, which calls leased_new(). */
-#define LEASED_OPS \
-	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
+/* What is the same in all kinds that are built on it. */
+#define LEASED_MESSAGE_OPS \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .save = leased_save, \
+	.renew = leased_renew_hint, .due = leased_due
+/* All members of a struct queue_ops but open, which calls leased_new(). */
+#define LEASED_OPS \
+	LEASED_MESSAGE_OPS, \
+	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.tick = leased_tick_round, .is_empty = leased_is_empty, .close = leased_close, \
-	.free = leased_free, .renew = leased_renew_hint, .due = leased_due
+	.free = leased_free
 
 /* -- the rest is for leased*.c -------------------------------- */
 
