@@ -296,7 +296,7 @@ leased_turn(void *arg)
 	a->was_empty = empty;
 
 	if (!a->closing || a->closed || a->asked > 0 || a->pop != NULL ||
-	    a->ticking || leased_is_unsure(a) || delivery_any(a))
+	    a->ticking || leased_reclaims(a) || delivery_any(a))
 		return;
 	if (leased_is_up(a) && stats_has_unsent(a->stats) && a->tick_failures == 0) {
 		leased_tick(a, true);
@@ -425,6 +425,7 @@ leased_close(struct queue *q)
 
 	a->closing = true;
 	leased_settle_close(a);
+	leased_fetch_close(a);
 	a->wanted = a->offered = a->no_room = false;
 	leased_watch_down(a);
 	timer_stop(&a->tick);

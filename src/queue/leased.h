@@ -347,6 +347,12 @@ bool		 leased_may_fetch(const struct leased *, bool found);
 void		 leased_reclaim_anew(struct leased *);	/* connected */
 bool		 leased_is_unsure(const struct leased *);	/* until then no pop may be sent */
 /*
+ * Whether a pop's outcome is unknown, and Redis may still tell it soon: closing waits for that.
+ * What Redis refuses to reclaim is due when its lease ends.
+ */
+bool		 leased_reclaims(const struct leased *);
+void		 leased_fetch_close(struct leased *);	/* tries once more */
+/*
  * A pop is on its way whose reply should be here by now: adds CALL FROM, for renew, and
  * returns true.
  */
