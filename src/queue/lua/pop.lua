@@ -174,9 +174,9 @@ call('ZADD', B, 'XX', 0, nobody)
 -- Writes the rate as if all n came; it is written again when the number is known.
 local function save_rate(messages)
   local ahead = tat + messages * gap
-  return 'SET', K, string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
+  return string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
 end
-if gap > 0 then call(save_rate(n)) end
+if gap > 0 then call('SET', K, save_rate(n)) end
 local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, '', -1}, 0, 0, 0, false
 
 -- Faster than '..', which makes text of a number as of a fraction, at the cost of a
@@ -398,7 +398,7 @@ end
 waiting = due_by(Q, now)
 --@ end
 if gap > 0 then
-  if got < n then redis.pcall(save_rate(got)) end
+  if got < n then redis.pcall('SET', K, save_rate(got)) end
   tat = tat + got * gap
 end
 out[3] = waiting
