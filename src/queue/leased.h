@@ -47,7 +47,7 @@ struct call;
 
 enum leased_script {
 	LEASED_POP, LEASED_SETTLE, LEASED_RENEW, LEASED_TICK, LEASED_ARM, LEASED_RECLAIM,
-	LEASED_DUE, LEASED_SCRIPTS
+	LEASED_DUE, LEASED_LEAVE, LEASED_SCRIPTS
 };
 
 /*
@@ -141,6 +141,8 @@ struct leased {
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
 	bool			  closing;
+	bool			  left;		/* the call of leave has ended; see leased_leave() */
+	bool			  leaving;	/* it is on its way */
 	bool			  closed;	/* closed() was called */
 	bool			  was_empty;	/* in the last turn */
 	/* a warning was logged, and is not over */
