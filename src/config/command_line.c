@@ -67,7 +67,7 @@ take_override(struct draft *d, const char *text)
 static struct setting *
 add_to_queue(struct draft *d, struct draft_section *queue, const char *option)
 {
-	const struct option *o = option_find(SECTION_QUEUE, option);
+	const struct option *o = option_named(SECTION_QUEUE, option);
 
 	return queue->given[option_index(o)] = draft_setting_new(d, o, &queue->at);
 }
@@ -97,7 +97,7 @@ command_line_take(struct draft *d)
 {
 	const struct config_source *source = d->source;
 	const char *server = getenv("RQD_SERVER");
-	const struct option *o = option_find(SECTION_REDIS, "server");
+	const struct option *o = option_named(SECTION_REDIS, "server");
 	struct place at;
 	struct setting *s;
 	size_t i;

@@ -175,9 +175,9 @@ build_section(struct draft *d, struct draft_section *s)
 		apply(d, *given, base);
 	}
 	if (s->queue != NULL) {
-		if (!option_applies(option_find(SECTION_QUEUE, "batch"), s->queue))
+		if (!option_applies(option_named(SECTION_QUEUE, "batch"), s->queue))
 			s->queue->batch = 1;
-		if (!option_applies(option_find(SECTION_QUEUE, "group_by"), s->queue))
+		if (!option_applies(option_named(SECTION_QUEUE, "group_by"), s->queue))
 			xreplace(&s->queue->group_by, "");
 		/* Reports an option of another kind or mode in the queue itself. */
 		EACH_OPTION(o) {
@@ -223,7 +223,7 @@ draft_build(struct draft *d)
 struct setting *
 draft_setting(const struct draft_section *s, const char *option)
 {
-	return s->given[option_index(option_find(s->section, option))];
+	return s->given[option_index(option_named(s->section, option))];
 }
 
 bool
@@ -246,7 +246,7 @@ const struct place *
 draft_global_place(const struct draft *d, enum section section, const char *option)
 {
 	static const struct place nowhere = { "", 0 };
-	const struct setting *s = d->given[option_index(option_find(section, option))];
+	const struct setting *s = d->given[option_index(option_named(section, option))];
 
 	return s != NULL ? &s->at : &nowhere;
 }

@@ -41,7 +41,7 @@ config_load(const struct config_source *source, struct config_report *report)
 	if (!d.incomplete) {
 		servers_finish(&config->redis);
 		/* With -q, -j above max_handlers raises it: no other queue competes. */
-		if (d.given[option_index(option_find(SECTION_GLOBAL, "max_handlers"))] == NULL &&
+		if (d.given[option_index(option_named(SECTION_GLOBAL, "max_handlers"))] == NULL &&
 		    source->concurrency > config->max_handlers)
 			config->max_handlers = source->concurrency;
 		/* Heartbeats are JSON: bytes of a host name that are not UTF-8 are replaced. */

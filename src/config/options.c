@@ -319,6 +319,16 @@ option_find(enum section section, const char *name)
 	return NULL;
 }
 
+const struct option *
+option_named(enum section section, const char *name)
+{
+	const struct option *o = option_find(section, name);
+
+	if (o == NULL)
+		fatalx("no option has the name %s", name);
+	return o;
+}
+
 bool
 option_is_list(const struct option *o)
 {

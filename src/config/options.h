@@ -76,6 +76,8 @@ extern const struct option option_table[];	/* ends with a NULL name */
 size_t		 option_index(const struct option *);	/* < OPTIONS_MAX */
 bool		 option_belongs(const struct option *, enum section);
 const struct option *option_find(enum section, const char *name);	/* NULL: none */
+/* Of a name in the source, which exists. */
+const struct option *option_named(enum section, const char *name);
 bool		 option_is_list(const struct option *);
 bool		 option_applies(const struct option *, const struct queue_config *);
 

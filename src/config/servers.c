@@ -28,7 +28,7 @@ static const char *const forms[] = {
 static struct setting **
 given(struct draft *d, const char *option)
 {
-	return &d->given[option_index(option_find(SECTION_REDIS, option))];
+	return &d->given[option_index(option_named(SECTION_REDIS, option))];
 }
 
 static bool
@@ -57,7 +57,7 @@ set_parts(struct draft *d, const char *option, const struct setting *server, con
 		    "remove one", strcmp(option, "cluster") == 0 ? "cluster" : "Sentinels", option);
 		return;
 	}
-	*slot = draft_setting_new(d, option_find(SECTION_REDIS, option), &server->at);
+	*slot = draft_setting_new(d, option_named(SECTION_REDIS, option), &server->at);
 	copy = rest = xstrdup(text);
 	while ((part = strsep(&rest, ",")) != NULL)
 		setting_add(*slot, part, server->lines[0]);

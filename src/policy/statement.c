@@ -5,6 +5,7 @@
  *
  * The message of a push begins after the one blank that ends the queue's name.  It is
  * taken byte for byte, and must not be empty.  So is the text of save, which may be empty.
+ * Of all other lines, and of save, a CR at the end is no part.
  */
 #include "policy/statement.h"
 
@@ -158,8 +159,12 @@ take_rest(struct statement_words *w, struct statement *s)
 		s->group = s->word == STATEMENT_HOLD && take_group(w);
 		if (take_delay(w, &s->delay) == -1)
 			return -1;
-		if (s->word != STATEMENT_RETRY && s->delay < STATEMENT_DEFER_MIN)
+		if (s->word == STATEMENT_RETRY)
+			break;
+		if (s->delay == -1)
 			return -1;
+		if (s->delay < STATEMENT_DEFER_MIN)
+			s->delay = STATEMENT_DEFER_MIN;
 		break;
 	case STATEMENT_OK:
 		skip_blanks(w);
@@ -223,8 +228,15 @@ statement_parse(const char *line, size_t len, enum statement_number number,
 	if (take_number(&w, number, &s.number) == -1)
 		return -1;
 	ret->number = s.number;
+	/* Programs of Windows, and some clients of the network, end lines with "\r\n". */
+	if (w.p < w.end && w.end[-1] == '\r')
+		w.end--;
 	n = take_word(&w, &p);
-	if (find_word(p, n, &s.word) == -1 || take_rest(&w, &s) == -1)
+	if (find_word(p, n, &s.word) == -1)
+		return -1;
+	if (s.word == STATEMENT_PUSH)
+		w.end = line + len;
+	if (take_rest(&w, &s) == -1)
 		return -1;
 	*ret = s;
 	return 0;

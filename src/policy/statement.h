@@ -28,7 +28,7 @@
 
 #define STATEMENT_LINE_MAX	((size_t)8 * 1024)
 #define STATEMENT_DELAY_MAX	(365 * 24 * HOUR)	/* longer ones are cut to it */
-#define STATEMENT_DEFER_MIN	SEC
+#define STATEMENT_DEFER_MIN	SEC	/* shorter ones of defer and hold are raised to it */
 
 enum statement_word {
 	STATEMENT_OK,

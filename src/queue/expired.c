@@ -481,16 +481,11 @@ expired_free(struct queue *queue)
 }
 
 const struct queue_ops queue_expired = {
+	LEASED_MESSAGE_OPS,
 	.open = expired_open,
 	.reconfigure = expired_reconfigure,
 	.conn_up = expired_conn_up,
-	.conn_down = leased_conn_down,
-	.want = leased_want,
-	.fetch = leased_fetch,
-	.settle = leased_settle,
 	.tick = expired_tick,
-	.renew = leased_renew_hint,
-	.due = leased_due,
 	.is_empty = expired_is_empty,
 	.close = expired_close,
 	.free = expired_free,

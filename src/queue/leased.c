@@ -32,6 +32,7 @@ static const struct {
 	[LEASED_RECLAIM] = { "reclaim", false, { KEY_BACKUP, KEY_RETRY, KEY_DELIVERY,
 	    KEY_CONTEXT, KEY_MAX } },
 	[LEASED_DUE] = { "due", false, { KEY_RETRY, KEY_MAX } },
+	[LEASED_LEAVE] = { "leave", true, { KEY_QUEUE, KEY_MAX } },	/* of a stream alone */
 };
 
 void
@@ -271,6 +272,26 @@ leased_make_due(struct leased *a)
 }
 
 static void
+leased_has_left(struct leased *a, struct call *call UNUSED, enum conn_answer answer UNUSED,
+    const struct redisReply *reply UNUSED)
+{
+	a->leaving = false;
+	a->left = true;
+	leased_wake(a);
+}
+
+/* At the end: removes the consumer of a stream.  An error only leaves it behind. */
+static void
+leased_leave(struct leased *a)
+{
+	struct call *call = leased_call_new(a, LEASED_LEAVE, leased_has_left);
+
+	a->leaving = true;
+	leased_words(call);
+	leased_send(call);
+}
+
+static void
 leased_turn(void *arg)
 {
 	static const struct tick_report nothing = { .warning = NULL };
@@ -296,10 +317,14 @@ leased_turn(void *arg)
 	a->was_empty = empty;
 
 	if (!a->closing || a->closed || a->asked > 0 || a->pop != NULL ||
-	    a->ticking || leased_is_unsure(a) || delivery_any(a))
+	    a->ticking || a->leaving || leased_reclaims(a) || delivery_any(a))
 		return;
 	if (leased_is_up(a) && stats_has_unsent(a->stats) && a->tick_failures == 0) {
 		leased_tick(a, true);
+		return;
+	}
+	if (leased_is_up(a) && a->script[LEASED_LEAVE] != NULL && !a->left) {
+		leased_leave(a);
 		return;
 	}
 	a->closed = true;
@@ -425,6 +450,7 @@ leased_close(struct queue *q)
 
 	a->closing = true;
 	leased_settle_close(a);
+	leased_fetch_close(a);
 	a->wanted = a->offered = a->no_room = false;
 	leased_watch_down(a);
 	timer_stop(&a->tick);

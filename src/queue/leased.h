@@ -47,7 +47,7 @@ struct call;
 
 enum leased_script {
 	LEASED_POP, LEASED_SETTLE, LEASED_RENEW, LEASED_TICK, LEASED_ARM, LEASED_RECLAIM,
-	LEASED_DUE, LEASED_SCRIPTS
+	LEASED_DUE, LEASED_LEAVE, LEASED_SCRIPTS
 };
 
 /*
@@ -141,6 +141,8 @@ struct leased {
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
 	bool			  closing;
+	bool			  left;		/* the call of leave has ended; see leased_leave() */
+	bool			  leaving;	/* it is on its way */
 	bool			  closed;	/* closed() was called */
 	bool			  was_empty;	/* in the last turn */
 	/* a warning was logged, and is not over */
@@ -251,13 +253,17 @@ void		 leased_renew_hint(struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
-/* All members of a struct queue_ops but open, which calls leased_new(). */
-#define LEASED_OPS \
-	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
+/* What is the same in all kinds that are built on it. */
+#define LEASED_MESSAGE_OPS \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .save = leased_save, \
+	.renew = leased_renew_hint, .due = leased_due
+/* All members of a struct queue_ops but open, which calls leased_new(). */
+#define LEASED_OPS \
+	LEASED_MESSAGE_OPS, \
+	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.tick = leased_tick_round, .is_empty = leased_is_empty, .close = leased_close, \
-	.free = leased_free, .renew = leased_renew_hint, .due = leased_due
+	.free = leased_free
 
 /* -- the rest is for leased*.c -------------------------------- */
 
@@ -342,6 +348,12 @@ struct delivery	*leased_fetched(const struct leased *);
 bool		 leased_may_fetch(const struct leased *, bool found);
 void		 leased_reclaim_anew(struct leased *);	/* connected */
 bool		 leased_is_unsure(const struct leased *);	/* until then no pop may be sent */
+/*
+ * Whether a pop's outcome is unknown, and Redis may still tell it soon: closing waits for that.
+ * What Redis refuses to reclaim is due when its lease ends.
+ */
+bool		 leased_reclaims(const struct leased *);
+void		 leased_fetch_close(struct leased *);	/* tries once more */
 /*
  * A pop is on its way whose reply should be here by now: adds CALL FROM, for renew, and
  * returns true.

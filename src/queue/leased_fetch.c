@@ -45,6 +45,7 @@ struct pop_call {
 	bool			 crash;		/* its loss is its message's fault */
 	bool			 asked;		/* reclaim is on its way */
 	bool			 once;		/* reclaim has gone through all pages */
+	bool			 refused;	/* Redis refused the last reclaim; not for a moment only */
 	bool			 ran;		/* messages that it took were seen */
 	char			 from[40];	/* next page; "": the first */
 	int64_t			 offset;
@@ -508,6 +509,18 @@ leased_is_unsure(const struct leased *a)
 	return false;
 }
 
+bool
+leased_reclaims(const struct leased *a)
+{
+	const struct pop_call *pop;
+
+	TAILQ_FOREACH(pop, &a->doubted, entry) {
+		if (!pop->once && !pop->refused)
+			return true;
+	}
+	return false;
+}
+
 /* Returned by reclaim.lua. */
 enum { RECLAIM_NOW, RECLAIM_N, RECLAIM_FROM, RECLAIM_OFFSET, RECLAIM_FIELDS };
 static const char leased_reclaim_form[] = {
@@ -521,7 +534,7 @@ leased_reclaimed(struct leased *a, struct call *call, enum conn_answer answer,
 {
 	struct pop_call *pop = call->pop;
 
-	pop->asked = false;
+	pop->asked = pop->refused = false;
 	if (answer != CONN_REPLY || !reply_has(reply, leased_reclaim_form)) {
 		pop->from[0] = '\0';
 		if (answer != CONN_REPLY)
@@ -531,6 +544,8 @@ leased_reclaimed(struct leased *a, struct call *call, enum conn_answer answer,
 			(void)leased_failed(a, LEASED_RECLAIM, reply);
 		timer_set(&a->reclaim, backoff_delay(100 * MSEC, leased_patience(a),
 		    ++a->reclaim_failures, random_unit()));
+		pop->refused = reply_error(reply) != REPLY_TRANSIENT;
+		leased_wake(a);
 		return;
 	}
 	leased_complain(a, LEASED_RECLAIM, NULL);
@@ -596,6 +611,16 @@ leased_reclaim(void *arg)
 		else if (!timer_is_set(&a->reclaim) || timer_left(&a->reclaim) > left)
 			timer_set(&a->reclaim, left);
 	}
+}
+
+void
+leased_fetch_close(struct leased *a)
+{
+	struct pop_call *pop;
+
+	TAILQ_FOREACH(pop, &a->doubted, entry)
+		pop->refused = false;
+	leased_reclaim(a);
 }
 
 /* Each reclaim begins anew with its first page. */

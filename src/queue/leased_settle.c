@@ -230,6 +230,19 @@ leased_refuse_all(struct leased *a, const struct call *call, enum reply_error e)
 	}
 }
 
+/* Complains about the error of one result or text. */
+static void
+leased_complain_one(struct leased *a, const char *text)
+{
+	char cause[REPLY_CAUSE];
+
+	if (strncmp(text, "error ", 6) == 0)
+		text += 6;
+	if (text[0] == '@')
+		text = reply_script_cause(a->script[LEASED_SETTLE], text, cause, sizeof(cause));
+	leased_complain(a, LEASED_SETTLE, text);
+}
+
 /* Takes the answer to one result: returns false if it is an error. */
 static bool
 leased_answered_one(struct leased *a, struct delivery *d, const char *text)
@@ -252,12 +265,15 @@ leased_answered_one(struct leased *a, struct delivery *d, const char *text)
 		leased_end(a, d, d->doubted ? SETTLED_OK : SETTLED_STALE);
 	} else if (strcmp(text, "again") == 0) {
 		delivery_move(a, d, DELIVERY_DONE);
+	} else if (strncmp(text, "not paused: ", 12) == 0) {
+		leased_complain(a, LEASED_SETTLE, text);
+		d->verdict.op = VERDICT_DEFER;
+		leased_end(a, d, SETTLED_OK);
 	} else if (strncmp(text, "deferred", 8) == 0) {
 		leased_complain(a, LEASED_SETTLE, text);
 		leased_end(a, d, SETTLED_DEFERRED);
 	} else {
-		leased_complain(a, LEASED_SETTLE,
-		    strncmp(text, "error ", 6) == 0 ? text + 6 : text);
+		leased_complain_one(a, text);
 		leased_refuse(a, d, REPLY_OTHER);
 		return false;
 	}
@@ -597,7 +613,7 @@ leased_saved(struct leased *a, struct call *call, enum conn_answer answer,
 			continue;
 		if (text == NULL || strncmp(text, "error ", 6) == 0) {
 			if (text != NULL)
-				leased_complain(a, LEASED_SETTLE, text + 6);
+				leased_complain_one(a, text);
 			d->unsent = true;
 			d->save_at = clock_mono() + SEC;
 		}

@@ -120,6 +120,10 @@ struct queue_events {
 	void	(*closed)(void *);		/* after queue_close(); the last one */
 };
 
+/*
+ * Four operations belong to a trait: a kind without that trait has NULL there, and then the
+ * function below does nothing.  Every kind has all others.
+ */
 struct queue_ops {
 	/* key: that of the configuration, or of one of its shards */
 	struct queue	*(*open)(const struct queue_env *, const char *key, struct config *,
@@ -131,13 +135,13 @@ struct queue_ops {
 	void		(*conn_down)(struct queue *);
 	void		(*want)(struct queue *, bool);
 	void		(*fetch)(struct queue *, unsigned, enum turn);
-	void		(*defer_fetch)(struct queue *);	/* NULL: a kind without shards */
+	void		(*defer_fetch)(struct queue *);	/* TRAIT_SHARDS */
 	void		(*settle)(struct queue *, struct message *, const struct verdict *,
 			    struct result *);
-	/* NULL: a kind without leases */
+	/* TRAIT_LEASES */
 	void		(*save)(struct queue *, struct message *, const char *, size_t);
 	void		(*tick)(struct queue *);
-	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
+	void		(*renew)(struct queue *);	/* TRAIT_LEASES */
 	void		(*due)(struct queue *, const char *tag);	/* likewise */
 	bool		(*is_empty)(const struct queue *);
 	void		(*close)(struct queue *);
@@ -236,7 +240,8 @@ queue_settle(struct queue *q, struct message *m, const struct verdict *v, struct
 static inline void
 queue_save(struct queue *q, struct message *m, const char *text, size_t len)
 {
-	q->ops->save(q, m, text, len);
+	if (q->ops->save != NULL)
+		q->ops->save(q, m, text, len);
 }
 
 /* Periodic work: expiry, promotion, counters.  The server calls it every 10 s. */

@@ -6,7 +6,8 @@
  * list, for other consumers and for people, and in the keys of doc/keys.md, which decide.
  * The script that ends its message acknowledges it, whoever has it in the pending list.
  *
- * The consumer's name shows people which daemon has read an entry.  It decides nothing.
+ * The consumer's name shows people which daemon has read an entry.  It decides nothing.  A queue
+ * that closes removes its consumer, unless entries are pending for it.
  */
 #include "queue/leased.h"
 
@@ -16,7 +17,7 @@ static void
 stream_words(enum leased_script script, const struct leased *a, struct words *w)
 {
 	words_add(w, a->cfg->consumer_group);
-	if (script == LEASED_POP)
+	if (script == LEASED_POP || script == LEASED_LEAVE)
 		words_fmt(w, "%s-%s", a->env->host, a->cfg->name);
 	if (script == LEASED_TICK) {
 		words_add(w, a->tick_scan);

@@ -8,6 +8,12 @@
 
 #include "base/util.h"
 
+/*
+ * Room for any of them as text: a host name of 253 bytes, a colon, a port.  A socket's path has at
+ * most 107.
+ */
+#define ADDR_TEXT_MAX	(253 + sizeof(":65535"))
+
 struct addr {
 	char	 *host;		/* NULL for a unix socket; without brackets */
 	char	 *path;		/* NULL for TCP */

@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "loop/loop.h"
+#include "redis/addr.h"
 #include "redis/redis_options.h"
 #include "redis/script.h"
 #include "redis/words.h"
@@ -42,7 +43,7 @@ typedef void conn_answer_fn(enum conn_answer, const struct redisReply *, void *)
 
 /* The facts that the server stated at the greeting; valid while READY. */
 struct conn_server {
-	char		 address[128];	/* as configured */
+	char		 address[ADDR_TEXT_MAX];	/* as configured */
 	char		 run_id[48];	/* "": INFO is denied */
 	char		 version[24];
 	char		 maxmemory_policy[24];	/* "": CONFIG is denied */

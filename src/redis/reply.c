@@ -145,60 +145,61 @@ cause_len(const char *text)
 }
 
 /*
- * The commands in the line of a script that an error names: "LPUSH", or "LPUSH or HGET".
- * Old versions of Redis do not name the command that they denied.
+ * The command in the line of a script that an error names.  Redis before 7.2 does not name the
+ * command that it denied.
  */
 static void
-script_commands(const char *error, char *buf, size_t size)
+script_command(const struct script *s, const char *error, char *buf, size_t size)
 {
 	static const char where[] = "@user_script:";
-	const char *at = strstr(error, where), *p, *end;
-	const struct script *s = script_table;
-	char name[32];
-	size_t n;
+	const char *at = strstr(error, where), *p = s->text, *end;
+	int n = 0;
 
-	/* The script whose sum stands in the error, and its line. */
 	buf[0] = '\0';
-	while (s->name != NULL && (s->sha[0] == '\0' || strstr(error, s->sha) == NULL))
-		s++;
-	if (s->name == NULL || at == NULL)
+	if (at == NULL)
 		return;
-	p = s->text;
 	for (long line = strtol(at + strlen(where), NULL, 10); line > 1; line--) {
 		if ((p = strchr(p, '\n')) == NULL)
 			return;
 		p++;
 	}
 
-	/* Each command in it, once. */
-	for (end = p + strcspn(p, "\n"); p < end; p++) {
-		if (strncmp(p, "call(\'", 6) != 0)
-			continue;
-		for (n = 0; isupper((unsigned char)p[6 + n]); n++)
-			continue;
-		if (n < 3 || n >= sizeof(name) || p[6 + n] != '\'')
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)n, p + 6);
-		n = strlen(buf);
-		if (strstr(buf, name) == NULL)
-			(void)snprintf(buf + n, size - n, "%s%s", n > 0 ? " or " : "", name);
-	}
+	/* The line has no second one: see tests/lint/30-lua.t. */
+	end = p + strcspn(p, "\n");
+	if ((p = strstr(p, "call(\'")) == NULL || p >= end)
+		return;
+	p += strlen("call(\'");
+	while (isupper((unsigned char)p[n]))
+		n++;
+	if (p[n] == '\'')
+		snprintf(buf, size, "%.*s", n, p);
+}
+
+const char *
+reply_script_cause(const struct script *s, const char *error, char *buf, size_t size)
+{
+	const char *text = reply_script_error(error);
+	size_t len = cause_len(text);
+	char command[32] = "";
+
+	if (s != NULL && reply_error_of_text(text) == REPLY_DENIED &&
+	    strstr(text, " run the '") == NULL)
+		script_command(s, error, command, sizeof(command));
+	snprintf(buf, size, "%s%s%.*s", command, command[0] != '\0' ? ": " : "",
+	    len < size ? (int)len : (int)size, text);
+	return buf;
 }
 
 const char *
 reply_cause(const struct redisReply *r, char *buf, size_t size)
 {
-	const char *text = r != NULL && r->type == REDIS_REPLY_ERROR ?
-	    reply_script_error(r->str) : "an unexpected reply";
-	size_t len = cause_len(text);
-	char command[64] = "";
+	const char *error = r != NULL && r->type == REDIS_REPLY_ERROR ? r->str :
+	    "an unexpected reply";
+	const struct script *s = script_table;
 
-	/* Redis before 7.2 does not name the command that it refused. */
-	if (reply_error(r) == REPLY_DENIED && strstr(text, " run the '") == NULL)
-		script_commands(reply_text(r), command, sizeof(command));
-	snprintf(buf, size, "%s%s%.*s", command, command[0] != '\0' ? ": " : "",
-	    len < size ? (int)len : (int)size, text);
-	return buf;
+	while (s->name != NULL && (s->sha[0] == '\0' || strstr(error, s->sha) == NULL))
+		s++;
+	return reply_script_cause(s->name != NULL ? s : NULL, error, buf, size);
 }
 
 const char *

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct redisReply;
+struct script;
 
 /* The way to handle an error reply, by its first word. */
 enum reply_error {
@@ -39,6 +40,8 @@ const char	*reply_text(const struct redisReply *);
  */
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);
+/* The same of an error's text that this script returned, or NULL: no script. */
+const char	*reply_script_cause(const struct script *, const char *, char *buf, size_t);
 
 /* Advice for the operator on such a cause; NULL: none. */
 const char	*reply_hint(const char *cause);

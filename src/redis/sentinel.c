@@ -213,7 +213,7 @@ static void
 sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct sentinel *s = arg;
-	char *address, cause[REPLY_CAUSE];
+	char *address, cause[REPLY_CAUSE + ADDR_TEXT_MAX];
 
 	if (answer != CONN_REPLY)
 		return;		/* sentinel_up() asks again, sentinel_late() gives up */

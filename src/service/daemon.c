@@ -398,16 +398,13 @@ daemon_nodes_closed(void *arg)
 	loop_stop(d->loop);
 }
 
-/*
- * Nothing is in flight: removes the heartbeat from Redis, and stops.  all_closed: all consumers
- * are closed; false: the daemon has stopped waiting for that.
- */
+/* The drain is over: removes the heartbeat from Redis, and stops. */
 static void
-daemon_drained(struct rqd *d, bool all_closed)
+daemon_drained(struct rqd *d)
 {
 	daemon_set_drain(d, DRAIN_OVER, 0);
 	daemon_update(d);
-	if (!all_closed) {
+	if (!nodes_is_one_ready(d->nodes) && d->nconsumers > 0) {
 		loop_stop(d->loop);
 		return;
 	}
@@ -431,7 +428,7 @@ daemon_drain(struct rqd *d)
 	notify("STOPPING=1");
 	daemon_extend(d);
 	if (d->nconsumers == 0)
-		daemon_drained(d, true);
+		daemon_drained(d);
 }
 
 /* Ends the handlers that still run; their messages are returned.  Again: by SIGKILL. */
@@ -476,7 +473,7 @@ daemon_deadline(void *arg)
 		log_event(LOG_LV_WARN, "warning", NULL,
 		    LF_STR("warning", "gave up waiting for Redis: "
 		    "messages whose results are not confirmed run again when their leases end"));
-	daemon_drained(d, false);
+	daemon_drained(d);
 }
 
 static void
@@ -495,7 +492,7 @@ daemon_consumer_closed(struct consumer *c, void *arg)
 	    (--d->nconsumers - i) * sizeof(struct consumer *));
 	consumer_free(c);
 	if (d->nconsumers == 0 && (d->drain == DRAIN_FINISHING || d->drain == DRAIN_ENDING))
-		daemon_drained(d, true);
+		daemon_drained(d);
 }
 
 /* --until-empty: every queue has found nothing and has nothing in flight. */

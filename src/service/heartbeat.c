@@ -272,7 +272,8 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 	char *text;
 	struct conn *index = nodes_conn(nodes, KEYS_DAEMONS);
 	double now = conn_redis_time(index);
-	char score[32], ttl[16], old[32], ahead[32];
+	double alive = now - clock_seconds(3 * HEARTBEAT_EVERY);
+	char score[32], ttl[16], old[32], ahead[32], since[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
 	text = heartbeat_text(h, config, consumers, n, most, true);
@@ -294,7 +295,8 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 		/* Redis' clock was ahead, and the daemon that wrote it may be dead. */
 		conn_words(index, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
 		    NULL);
-		conn_words(index, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
+		snprintf(since, sizeof(since), "%.3f", alive);
+		conn_words(index, saw_fleet, h, "ZCOUNT", KEYS_DAEMONS, since, "+inf", NULL);
 		send_queues(h, nodes, config, consumers, n, score);
 	}
 	free(text);

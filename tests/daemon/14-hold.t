@@ -100,21 +100,25 @@ unlike "$(ctl check q)" 'paused|held' 'which is no problem for rqctl check'
 ok '[ "$(($(r zscore qRETRY e:3h | cut -d. -f1) - $(date +%s)))" -le 3600 ]' 'for the message, too'
 ctl resume q >/dev/null
 
+# -- a second at least ---------------------------------------------------------------------
+during f:0
+like "$(log_lines 'event=held queue=q id=f:0' one)" 'delay=1.000 ' 'less than a second counts as one'
+log_wait 20 'event=acked queue=q id=f:0 ' 1 one
+
 # -- what is none --------------------------------------------------------------------------
 handler sh <<'H'
 case $RQD_ID in
-short) echo "hold 0.5" >&3 ;;
-zero) echo "hold 0 busy" >&3 ;;
+blank) echo "hold" >&3 ;;
 group) echo "hold group 5s" >&3 ;;
 none) echo "hold carrier is down" >&3 ;;
 *) [ -e "$T/$RQD_QUEUE.held" ] || { : >"$T/$RQD_QUEUE.held"; echo "hold 1s x" >&3; } ;;
 esac
 H
-for id in short zero group none; do
+for id in blank group none; do
 	push $id
 	log_wait 20 "event=retry queue=q id=$id " 1 one
 done
-is "$(log_lines 'event=retry queue=q id=(short|zero|none) .*reason=protocol' one | wc -l)" 3 'it needs a duration of a second'
+is "$(log_lines 'event=retry queue=q id=(blank|none) .*reason=protocol' one | wc -l)" 2 'it needs a duration'
 like "$(log_lines 'event=retry queue=q id=group' one)" 'reason=protocol .*cause="this queue has no group_by: hold group 5s"' 'without group_by no group can be held'
 r lpush list x >/dev/null
 ok 'log_wait 20 "event=failed queue=list .*reason=protocol" 1 one' 'a queue that keeps nothing cannot defer'
@@ -186,3 +190,18 @@ like "$(cat "$T/said")" 'would be deferred, and the queue held, for 1h$' 'rqctl 
 sed -i 's/hold 2h/hold group 2h/; s/ }$/ group_by = "g" }/' "$T/try.conf"
 echo m | "$RQCTL" -c "$T/try.conf" try t >"$T/said" 2>&1
 like "$(cat "$T/said")" 'would be deferred, and its group held, for 1h$' 'of a group'
+
+# -- where an ACL denies the pause ------------------------------------------------------------
+r acl setuser default -set >/dev/null
+handler sh <<'H'
+[ -e "$T/acl.held" ] || { : >"$T/acl.held"; echo "hold 1s" >&3; }
+H
+rqd_start acl <<C
+queue "acl" { command = {"$T/sh"} }
+C
+r lpush acl '{"id":"m"}' >/dev/null
+ok 'log_wait 20 "event=deferred queue=acl id=m " 1 acl' 'the message is deferred'
+like "$(log_lines 'event=warning queue=acl' acl)" 'warning="settle: not paused: SET: ' 'the log names the command'
+ok 'log_wait 20 "event=acked queue=acl id=m " 1 acl' 'and done later'
+rqd_stop acl
+r acl setuser default +set >/dev/null

@@ -171,3 +171,23 @@ is "$(pending)" 3 'one that ends leaves what the other has in hand'
 rm "$T/hold"
 wait_ok 10 'all_done' 'which is handled to its end'
 is "$(wc -l <"$T/ran")" 3 'once'
+
+# -- what the daemons leave in the group ---------------------------------------------------------
+consumers() { r --raw xinfo consumers q rqd | grep -A 1 '^name$' | grep -- '-q$'; }
+name=$(consumers | head -n 1)
+ok '[ -n "$name" ]' "a daemon is the consumer $name"
+rqd_stop three
+is "$(consumers)" '' 'the last one that stops removes it'
+is "$(r --raw xinfo consumers q rqd | grep -c '^other$')" 1 'and no consumer of others'
+touch "$T/hold"
+conf | sed 's/lease = 3s/lease = 3s kill_grace = 100ms/; 1i drain_timeout = 100ms' >"$T/start"
+rqd_start four <"$T/start"
+add 'ok pending' >/dev/null
+wait_for 10 '[ "$(pending)" = 1 ]'
+rqd_stop four
+is "$(consumers) $(pending)" "$name 1" 'but not while entries are pending for it'
+rm "$T/hold"
+rqd_start four <"$T/start"
+wait_ok 20 'all_done' 'which the next one handles'
+rqd_stop four
+is "$(consumers)" '' 'and then removes it'

@@ -55,3 +55,19 @@ is "$(r zcard fRETRY)" 1 'a dead letter that cannot be written waits in RETRY'
 due=$(r --raw zrange fRETRY 0 0 withscores | sed -n 2p | cut -d . -f 1)
 ok "[ $((due - before)) -ge 59 ] && [ $((due - $(date +%s))) -le 61 ]" "due in a minute ($((due - before)) s)"
 is "$(r --raw hvals fCONTEXT)" '{"id":"kept"}' 'whole'
+
+# -- the end: what cannot be reclaimed now is due when its lease ends -----------------------
+r set fBACKUP x >/dev/null
+r lpush f '{"id":"later"}' >/dev/null
+log_wait 20 "event=suspended queue=f "
+begun=$(msec)
+rqd_stop
+took=$(($(msec) - begun))
+ok "[ $took -lt 15000 ]" "a stop with nothing in flight does not wait for drain_timeout ($took ms)"
+is "$(log_lines 'event=draining' | wc -l) $(sed -n '/event=draining/,$p' "$T/rqd.log" | grep -c 'level=warn')" '1 0' 'and warns of nothing'
+r del fDEAD fBACKUP >/dev/null
+rqd_start <<C
+queue "f" { command = {"$T/fine"} }
+C
+ok 'log_wait 20 "event=acked queue=f id=later "' 'the message is there'
+rqd_stop

@@ -113,6 +113,24 @@ is "$(ctl check | grep -c differ)" 0 'check does not complain: it may be meant'
 rqd_stop two
 rqd_stop one
 
+# A persistent process that does not end: its daemon ends, and takes the heartbeat along.
+handler lingers <<'H'
+trap '' TERM
+while read -r n rest && IFS= read -r message; do
+	echo "$n ok"
+done
+while :; do sleep 0.1; done
+H
+rqd_start lingers <<C
+drain_timeout = 200ms
+queue "q" { command = {"$T/lingers"} mode = "persistent" framing = "line" kill_grace = 1m }
+C
+r lpush q x >/dev/null
+log_wait 20 'event=acked queue=q ' 1 lingers
+wait_for 10 '[ "$(r zcard rqd:daemons)" -eq 1 ]'
+rqd_stop lingers
+is "$(r --raw keys 'rqd:*')" rqd:daemons:queues 'also where a process lingers, the heartbeat goes'
+
 # A host's name may be any bytes; JSON may not.
 if [ "$(id -u)" -eq 0 ] && unshare --uts true 2>/dev/null; then
 	cat >"$T/renamed" <<'S'

@@ -160,6 +160,7 @@ rig_script(struct rig *r, const char *name, const char *keys, struct words *args
 		fail_msg("%s: %s", name, r->c->errstr);
 		abort();
 	}
+	r->script = s;
 	r->error[0] = '\0';
 	if (reply->type != REDIS_REPLY_ERROR)
 		return reply;

@@ -40,6 +40,7 @@ struct rig {
 	long long	 taken;		/* the last pop's count */
 	const char	*const *more;	/* nmore KEYS that follow those with letters */
 	size_t		 nmore;
+	const struct script *script;	/* of the last call */
 	char		 error[512];	/* of the last call; "" if it was answered */
 	char		 cause[256];	/* the same as the log shows it */
 };

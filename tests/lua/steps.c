@@ -4,6 +4,7 @@
 #include <ctype.h>
 
 #include "base/buf.h"
+#include "redis/reply.h"
 
 #define HAD_MAX		4096
 
@@ -300,7 +301,7 @@ say_error(const char *text)
 	if (strncmp(text, "error ", 6) != 0)
 		return;
 	snprintf(rig.error, sizeof(rig.error), "%s", text);
-	snprintf(rig.cause, sizeof(rig.cause), "%s", text);
+	(void)reply_script_cause(rig.script, text + 6, rig.cause, sizeof(rig.cause));
 }
 
 static void

@@ -204,7 +204,7 @@ denied(unsigned kind, const char *command)
 		if (rig.error[0] == '\0')
 			continue;
 		refused = true;
-		if (!has("unnamed") && strcasestr(rig.cause, command) == NULL)
+		if (strcasestr(rig.cause, command) == NULL)
 			fail_msg("%s, %s is not named: %s", path->name, command, rig.cause);
 		rig_digest(&rig, is);
 		if (strcmp(was, is) != 0 && !may_change(command))

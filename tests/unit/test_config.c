@@ -1,7 +1,13 @@
 /* Good configurations: values, included files, the command line, users and root. */
 #include "config_fixture.h"
 
+#include <sys/wait.h>
+
 #include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "config/options.h"
 
 #define Q(options)	"queue \"q\" { command = {\"/bin/true\"} " options " }"
 
@@ -671,4 +677,19 @@ TEST(test_identity)
 	unlink("t.conf");
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(setegid(0), 0);
+}
+
+/* A mistyped name in the source ends the program: it is an index of no array. */
+TEST(test_named)
+{
+	int status;
+	pid_t pid;
+
+	assert_ptr_equal(option_named(SECTION_QUEUE, "batch"), option_find(SECTION_QUEUE, "batch"));
+	if ((pid = fork()) == 0) {
+		(void)option_named(SECTION_QUEUE, "bach");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }

@@ -43,3 +43,29 @@ TEST(test_kinds)
 	assert_string_equal(kind_key_prefix(KIND_ACK), "");
 	queue_free(NULL);
 }
+
+/* queue.h: which operations a kind must have. */
+TEST(test_operations)
+{
+	for (int i = 0; i < KINDS; i++) {
+		const struct queue_ops *ops = queue_ops((enum kind)i);
+		bool leases = kind_has((enum kind)i, TRAIT_LEASES);
+
+		assert_non_null(ops->open);
+		assert_non_null(ops->reconfigure);
+		assert_non_null(ops->conn_up);
+		assert_non_null(ops->conn_down);
+		assert_non_null(ops->want);
+		assert_non_null(ops->fetch);
+		assert_non_null(ops->settle);
+		assert_non_null(ops->tick);
+		assert_non_null(ops->is_empty);
+		assert_non_null(ops->close);
+		assert_non_null(ops->free);
+		assert_int_equal(ops->save != NULL, leases);
+		assert_int_equal(ops->renew != NULL, leases);
+		assert_int_equal(ops->due != NULL, leases);
+		if (kind_has((enum kind)i, TRAIT_SHARDS))
+			assert_non_null(ops->defer_fetch);
+	}
+}

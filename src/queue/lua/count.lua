@@ -7,6 +7,9 @@
 -- Again   Adds again: the caller must not send it again if it may have acted.
 for i = 1, #ARGV, 2 do
   local r = redis.pcall('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
-  if i == 1 and type(r) == 'table' and not string.find(r.err, 'integer', 1, true) then return r end
+  if i == 1 and type(r) == 'table' and not string.find(r.err, 'integer', 1, true) then
+    -- Raises it, with the line: Redis before 7.2 names the command by it.
+    redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
+  end
 end
 return 'ok'

@@ -23,7 +23,11 @@ if number ~= '' and tonumber(string.match(number, '^%d+')) <= t[1] * 1000 + t[2]
   if there and is_the_same(there[2]) then return 0 end
   local r = redis.pcall('XADD', X, number, unpack(ARGV, 2))
   if type(r) ~= 'table' or not r.err then return 1 end
-  if not string.find(r.err, 'equal or smaller', 1, true) then return r end
+  -- Any other error is raised here: Redis before 7.2 names the command by the line.
+  if not string.find(r.err, 'equal or smaller', 1, true) then
+    call('XADD', X, number, unpack(ARGV, 2))
+    return 1
+  end
 end
 call('XADD', X, '*', unpack(ARGV, 2))
 return 1

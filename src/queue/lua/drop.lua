@@ -41,7 +41,8 @@ for i = 7, #ARGV do
   local value = string.sub(call('HGET', D, tag) or '', 1, 300)
   local token = string.match(value, '^%d+ %d+ (%S+) %S+ %d+$')
   local aside = call('ZSCORE', H, tag)
-  local body = (aside or call('ZSCORE', R, tag)) and (not bury or call('HGET', C, tag))
+  local body = (aside or call('ZSCORE', R, tag)) and
+      (not bury or call('HGET', C, tag))
   if body and not string.find(token or '-', bury and '^%-$' or '%-$') then
     held = held + 1
   elseif body then

@@ -33,7 +33,8 @@ if deadline > 0 and now > deadline then return {'late', stamp, waiting, -1} end
 
 local out, got, bytes = {'ok', stamp, 0, -1}, 0, 0
 while got < n and got < waiting and bytes < room do
-  local body = left and call('LPOP', Q) or not left and call('RPOP', Q)
+  local body = left and call('LPOP', Q) or
+      not left and call('RPOP', Q)
   got = got + 1
   bytes = bytes + #body
   out[got + 4] = #body > max and #body or body

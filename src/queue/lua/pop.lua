@@ -174,9 +174,9 @@ call('ZADD', B, 'XX', 0, nobody)
 -- Writes the rate as if all n came; it is written again when the number is known.
 local function save_rate(messages)
   local ahead = tat + messages * gap
-  return 'SET', K, string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
+  return string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
 end
-if gap > 0 then call(save_rate(n)) end
+if gap > 0 then call('SET', K, save_rate(n)) end
 local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, '', -1}, 0, 0, 0, false
 
 -- Faster than '..', which makes text of a number as of a fraction, at the cost of a
@@ -213,6 +213,19 @@ local function lease(zadd, hset, copy)
   if long then call('ZREM', B, long) end
   return new < #hset
 end
+
+--@ for stream
+-- Whether the entry of a message has more fields than can become JSON.  QCONTEXT has them a line
+-- each; only many lines are worth a look at the entry.
+local function has_too_many_fields(tag, body)
+  if #body < 2001 or select(2, string.gsub(body, '\n', '')) < 2001 then return false end
+  local id = match(tag, '^%d+%-%d+')
+  local e = id and call('XRANGE', Q, id, id)[1]
+  if not e then return false end
+  local text, _, large = message(e[2], max)
+  return large and text == body
+end
+--@ end
 
 -- What give() says of the payload, and the length of the id as QDELIVERY has it: with the text
 -- that an earlier delivery has saved, if there is one.
@@ -254,6 +267,9 @@ local function take(tags, values)
     if got > 0 and bytes + size > room or left < 1 then full = true break end
     local body = not pass and ((size > max or crashes > most) and size or call('HGET', C, tag))
     looked = looked + 1
+--@ for stream
+    if type(body) == 'string' and has_too_many_fields(tag, body) then body = math.max(#body, max + 1) end
+--@ end
     if pass then
       passed = passed + 1
     elseif not body then
@@ -398,7 +414,7 @@ end
 waiting = due_by(Q, now)
 --@ end
 if gap > 0 then
-  if got < n then redis.pcall(save_rate(got)) end
+  if got < n then redis.pcall('SET', K, save_rate(got)) end
   tat = tat + got * gap
 end
 out[3] = waiting

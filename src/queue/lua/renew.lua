@@ -43,7 +43,8 @@ for base = 1, #words, 50 do
   for i = base, math.min(base + 48, #words - 1), 2 do tags[#tags + 1] = words[i] end
   local values = {}
   for i, tag in ipairs(tags) do
-    values[i] = call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag)
+    values[i] = call('HSTRLEN', D, tag) <= 300 and
+        call('HGET', D, tag)
   end
   local inb = call('ZMSCORE', B, unpack(tags))
   local zadd, back = {}, {}

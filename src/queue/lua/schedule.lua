@@ -49,7 +49,9 @@ call('HSET', S, name, old)
 if how == 'ZADD' then
   if not score or tonumber(score) > tick then call('ZADD', Q, ARGV[2], message) end
 elseif how == 'XADD' then call('XADD', Q, '*', 'message', message)
-else call(how, Q, message) end
+elseif how == 'LPUSH' then call('LPUSH', Q, message)
+elseif how == 'RPUSH' then call('RPUSH', Q, message)
+else call('PUBLISH', Q, message) end
 call('HSET', S, name, ARGV[2])
 redis.pcall('HDEL', S, '\1' .. name)
 return answer('pushed')

@@ -31,6 +31,7 @@
 --                                              pushes take more memory than the acks free
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"
+--         "not paused: TEXT"  of hold: only the message was deferred; TEXT: why
 --         "held"     another delivery has the message, or it waits for one
 --         "gone"     the tag is nowhere: it was settled, or Redis has forgotten it; or it
 --                    has no payload
@@ -41,7 +42,8 @@
 --                    " by WHO" follows if it is known who cancelled it
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
 --         "again"    not done: this call has copied enough payload
---         "error TEXT"     perhaps not done; send it again.  Of a push: not done
+--         "error TEXT"     perhaps not done; send it again.  Of a push: not done.  TEXT may
+--                    begin with "@user_script:LINE: "
 --         Of a zset: due is "0" if an id is due in Q because its run has ended
 -- Effect  Acts only if QDELIVERY holds the token.  A retry is in QRETRY before it
 --         leaves QBACKUP, a dead letter in QDEAD before the message is removed.
@@ -108,21 +110,21 @@ hooks.left = function(tags) retries = leave_groups(tags, places) or retries end
 --@ end
 local out = {string.format('%.6f', now), ''}
 
--- An error's text.  Redis before 7.2 does not name the command that is not permitted.
--- So this calls each command of the script in a way that changes nothing, until Redis
--- refuses one.
-local function text(e)
-  e = type(e) == 'table' and e.err or tostring(e)
-  if not string.find(e, "can't run", 1, true) then return e end
-  for _, words in ipairs({{'HMGET', D, nobody}, {'HGET', D, nobody}, {'HSTRLEN', C, nobody},
-      {'HEXISTS', C, nobody}, {'ZSCORE', B, nobody}, {'ZMSCORE', B, nobody}, {'ZREM', B, nobody},
-      {'ZADD', R, 'XX', 0, nobody}, {'XACK', R, nobody, '0-0'}}) do
-    local answer = redis.pcall(unpack(words))
-    if type(answer) == 'table' and answer.err and string.find(answer.err, "can't run", 1, true) then
-      return words[1] .. ': ' .. e
-    end
-  end
-  return 'HSET: ' .. e
+-- Calls a function as pcall does.  The error of a command that is not permitted has the line of
+-- the script in front: Redis before 7.2 does not name the command, the line does.
+local function try(f, argument)
+  return xpcall(function() return f(argument) end, function(e)
+    e = type(e) == 'table' and e.err or tostring(e)
+    if not string.find(e, "can't run", 1, true) or string.find(e, '@user_script', 1, true) then return e end
+    -- In front of this error's text "error" writes the line that called "call".
+    return '@' .. select(2, pcall(error, e, 4))
+  end)
+end
+
+-- An answer of redis.pcall that is an error: its text, with the name of the command.
+local function trouble(answer, command)
+  local e = type(answer) == 'table' and answer.err
+  return e and (string.find(e, "can't run", 1, true) and command .. ': ' .. e or e)
 end
 
 local function token(value)
@@ -195,11 +197,13 @@ local function save(tag, value, text)
   return 'ok'
 end
 
--- Pauses the queue.
+-- Pauses the queue; returns why it cannot, or nil.
 local function pause_for(seconds, why)
   local P, ms = KEYS[targets + 1], math.ceil(seconds * 1000)
-  local left = call('PTTL', P)
-  if left ~= -1 and left < ms then call('SET', P, why, 'PX', ms) end
+  local left = redis.pcall('PTTL', P)
+  if type(left) ~= 'number' then return trouble(left, 'PTTL') end
+  if left == -1 or left >= ms then return end
+  return trouble(redis.pcall('SET', P, why, 'PX', ms), 'SET') or nil
 end
 
 -- Settles one delivery in any other way.
@@ -225,6 +229,7 @@ local function one(a)
   if cancelled and (mark == 'drop' or missing) then forget({tag}) return answer end
   if missing then forget({tag}) return 'gone' end
   local attempts = math.min(tonumber(n), 999999998)
+  local unpaused
   local function later(delay)
     -- They change nothing: if an ACL denies one, that must happen before the first
     -- change.
@@ -232,7 +237,7 @@ local function one(a)
     call('HSET', D, tag, value)
     if op == 'hold' and not cancelled then
       call('ZADD', R, 'XX', 0, nobody)
-      pause_for(delay, ARGV[a + 4])
+      unpaused = pause_for(delay, ARGV[a + 4])
     end
     call('ZADD', R, string.format('%.6f', now + delay), tag)
     retries = true
@@ -246,7 +251,7 @@ local function one(a)
   if op ~= 'dead' and not cancelled then
     attempts = attempts + (op == 'retry' and 1 or 0)
     later(op ~= 'return' and tonumber(ARGV[a + 3]) or 0)
-    return 'ok'
+    return unpaused and 'not paused: ' .. unpaused or 'ok'
   end
   -- Messages that are told must be encoded: that takes longer.
   if copied > 0 and copied + size > (told > 0 and told or 1048576) then return 'again' end
@@ -280,9 +285,9 @@ end
 
 local a, answer, batch, others = first, 3, {answer = {}}, {}
 local function flush()
-  local ok, e = pcall(acks, batch)
+  local ok, e = try(acks, batch)
   if not ok then
-    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. text(e) end
+    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. e end
   end
   batch = {answer = {}}
 end
@@ -303,9 +308,9 @@ local unsaved = {}
 for _, o in ipairs(others) do
   local op, tag = ARGV[o[1]], ARGV[o[1] + 1]
   local ok, e = not unsaved[tag], unsaved[tag]
-  if ok then ok, e = pcall(one, o[1]) end
+  if ok then ok, e = try(one, o[1]) end
   if not ok and op == 'save' then unsaved[tag] = e end
-  out[o[2]] = ok and e or 'error ' .. text(e)
+  out[o[2]] = ok and e or 'error ' .. e
 end
 out[2] = hooks.due and hooks.due() or retries and redis.pcall('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 return out

@@ -45,7 +45,8 @@ local function promote(group, most)
     local tag = string.match(held, '^[^%z]*%z[^%z]*%z(.*)$') or ''
     size = size + #held
     if call('HEXISTS', C, tag) == 1 then
-      if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
+      if call('HEXISTS', G, tag) == 0 then
+        call('HSET', G, tag, group) end
       call('ZADD', O, '0', row(group, tag))
       call('ZADD', R, 'NX', string.format('%.6f', stamp + due_now * 1e-6), tag)
       due_now = due_now + 1

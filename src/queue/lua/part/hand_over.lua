@@ -5,12 +5,6 @@
 -- Before a push the script tests whether it could remove it: LTRIM 0 -1 removes nothing.
 local gathered, pushed, troubles = {}, {}, {}
 
-local function trouble(answer, command)
-  local e = type(answer) == 'table' and answer.err
-  -- Redis before 7.2 does not say which command is not permitted.
-  return e and (string.find(e, "can't run", 1, true) and command .. ': ' .. e or e)
-end
-
 -- The reason why the list cannot be pushed to; false: none is known.
 local function trouble_of(target)
   if troubles[target] == nil then
@@ -126,12 +120,12 @@ end
 
 local a, answer, batch = first, 3, {answer = {}}
 local function flush()
-  local ok, e = pcall(hand_over_some, batch)
+  local ok, e = try(hand_over_some, batch)
   if ok then
     keep()
   else
     undo()
-    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. text(e) end
+    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. e end
   end
   batch = {answer = {}}
 end

@@ -8,7 +8,8 @@
 -- The id of the newest entry that ever was does not help: that entry may have been
 -- deleted.  The server's own count, from 7.0 on, may be unknown.
 local function position()
-  if call('XLEN', Q) == 0 and call('EXISTS', Q) == 0 then return nil end
+  if call('XLEN', Q) == 0 and
+      call('EXISTS', Q) == 0 then return nil end
   for _, info in ipairs(call('XINFO', 'GROUPS', Q)) do
     local g = {}
     for i = 1, #info, 2 do g[info[i]] = info[i + 1] end

@@ -23,7 +23,8 @@ local function taken_by(prefix, from, offset, page)
     if times[1] == go_on then past = #tags + (from == go_on and offset or 0) end
   end
   for _, tag in ipairs(tags) do
-    local value = call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
+    local value = call('HSTRLEN', D, tag) <= 300 and
+        call('HGET', D, tag) or ''
     local a, c, token, l = string.match(value, '^(%d+) (%d+) (%S+) %S+ (%d+)$')
     local bare, _, _, front = unmark(token)
     if bare and string.sub(bare, 1, #prefix) == prefix then

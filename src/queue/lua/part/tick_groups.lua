@@ -22,7 +22,8 @@ local function walk_rows(from)
   if not r then return nil end
   local group, tag, time = ours(r)
   if not group then return from end
-  if call('HEXISTS', G, tag) == 0 then call('HSET', G, tag, group) end
+  if call('HEXISTS', G, tag) == 0 then
+        call('HSET', G, tag, group) end
   if time then call('ZADD', H, 'NX', time, tag) end
   return '(' .. r
 end
@@ -50,7 +51,8 @@ local function walk_held(rank)
   local group, time = call('HGET', G, tag), held_at(tag)
   read = read + #tag
   if not group then
-    if call('HEXISTS', C, tag) == 1 then call('ZADD', R, 'NX', time, tag) end
+    if call('HEXISTS', C, tag) == 1 then
+      call('ZADD', R, 'NX', time, tag) end
     call('ZREM', H, tag)
     return rank
   end
@@ -64,7 +66,9 @@ local function look_at_groups()
   local value = redis.pcall('HGET', S, 'groups')
   local began, how, from = string.match(type(value) == 'string' and value or '', '^([%d.]+) (%a+) (.*)$')
   if how == 'end' and now - began < 9 and now >= tonumber(began) then return end
-  if call('ZCARD', H) + call('ZCARD', O) + call('HLEN', G) == 0 then return end
+  if call('ZCARD', H) +
+      call('ZCARD', O) +
+      call('HLEN', G) == 0 then return end
   if not how or how == 'end' then
     began, how, from = stamp, 'groups', '-'
     local tags = call('HLEN', G)
