@@ -20,13 +20,8 @@ set -u
 fields=$(jq -rse '
     if length == 1 and (.[0] | [.to, .subject, .text] | all(type == "string"))
     then .[0] | @sh "to=\(.to) subject=\(.subject) text=\(.text)"
-    else error("a mail has to, subject and text, which are strings") end')
-case $? in
-0) ;;
-126 | 127) exit 127 ;;			# no jq: nothing is wrong with the message
-1 | 2 | 4 | 5) exit 65 ;;		# bad input, according to jq
-*) exit 75 ;;
-esac
+    else error("a mail has to, subject and text, which are strings") end') ||
+    case $? in [1245]) exit 65 ;; *) exit ;; esac	# another status: jq is missing or was killed
 to='' subject='' text=''
 eval "$fields"
 
@@ -38,7 +33,10 @@ case $to$subject in
 	;;
 esac
 case $subject in
-*[!\ -~]*) subject="=?UTF-8?B?$(printf %s "$subject" | base64 -w 0)?=" ;;
+*[!\ -~]*)
+	subject=$(printf %s "$subject" | base64 -w 0) || exit
+	subject="=?UTF-8?B?$subject?="
+	;;
 esac
 
 "${SENDMAIL:-/usr/sbin/sendmail}" -oi -t <<MAIL

@@ -13,16 +13,11 @@
 
 set -u
 
-jq -es 'length == 1 and (.[0] | type == "object" and .id != null)' >/dev/null
-case $? in
-0) ;;
-126 | 127) exit 127 ;;			# no jq: nothing is wrong with the message
-1 | 2 | 4 | 5)
-	echo 'not a JSON object with an id' >&2
-	exit 65
-	;;
-*) exit 75 ;;
-esac
+jq -es 'length == 1 and (.[0] | type == "object" and .id != null)' >/dev/null ||
+    case $? in
+    [1245]) echo 'not a JSON object with an id' >&2; exit 65 ;;
+    *) exit ;;				# jq is missing or was killed
+    esac
 
 # Standard input is a file: opened again, it begins at its beginning.
 exec 3</dev/stdin

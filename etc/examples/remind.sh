@@ -25,7 +25,8 @@ set -u
 # shellcheck disable=SC2086
 redis() { redis-cli ${REDISCLI_OPTIONS-} "$@"; }
 
-key=$(cat)
+key=$(cat) || exit
+case $key in remind:*:*) ;; *) exit 65 ;; esac
 rest=${key#remind:}
 user=${rest%%:*}
 type=${rest#*:}

@@ -22,7 +22,7 @@
 
 set -u
 
-name=$(cat)
+name=$(cat) || exit
 case /$name/ in
 // | //* | */../* | */./* | *[[:cntrl:]]*)
 	echo 'not the name of an image' >&2
@@ -32,7 +32,7 @@ esac
 
 # Where it really is: a symbolic link must not lead out of IMAGES either.
 images=$(realpath -e -- "${IMAGES:?}") || exit 75
-image=$(realpath -e -- "$images/$name") || exit 65
+image=$(realpath -e -- "$images/$name") || case $? in 1) exit 65 ;; *) exit ;; esac
 case $image in
 "$images"/*) ;;
 *) echo "$name is outside of $images" >&2; exit 65 ;;

@@ -28,12 +28,32 @@ fi
 cp "$SRCDIR/etc/examples/remind.sh" "$T/remind.sh"
 chmod 755 "$T/remind.sh"
 : >"$T/out/reminded"
-chmod 666 "$T/out/reminded"
+: >"$T/out/mails"
+chmod 666 "$T/out/reminded" "$T/out/mails"
 handler send <<'H'
 echo "$*" >>"$T/out/reminded"
 H
 
+# As exim does: it takes the mail, and delivers it in the background when its caller has exited.
+handler sendmail <<'H'
+cat >"$T/out/incoming"
+caller=$(cut -d ' ' -f 4 "/proc/$$/stat")
+setsid sh -c 'while kill -0 "$1" 2>/dev/null; do sleep 0.1; done
+	cat "$2/incoming" >>"$2/mails"' sh "$caller" "$T/out" >/dev/null 2>&1 </dev/null &
+H
+handler fails <<'H'
+echo 'no such customer' >&2
+exit 65
+H
+cp "$SRCDIR/etc/examples/alert.sh" "$T/alert.sh"
+chmod 755 "$T/alert.sh"
+# The queue of the document, with this test's program, user and times.
+alerts=$(sed -n '/^queue "alerts"/,/^}/p' "$SRCDIR/doc/operations.md" | sed "s|/usr/local/bin|$T|; /^    user /d
+	s|batch_wait = 5m|batch_wait = 3s|; s|^}|    env = {\"SENDMAIL=$T/sendmail\"} $SOMEBODY\n}|")
+
 rqd_start <<C
+queue "fails" { command = {"$T/fails"} $SOMEBODY on_dead = "push:alerts" concurrency = 4 }
+$alerts
 queue "remind" {
     kind = "expired" match = "remind:*:*" notifications = "set" skew = 100ms
     command = {"$T/remind.sh"} $SOMEBODY
@@ -59,6 +79,16 @@ if command -v sqlite3 >/dev/null; then
 	    'o-1|{"id":"o-1","text":"it'\''s"}' 'and has stored the message'
 	r lpush rows 'no JSON' >/dev/null
 	ok 'log_wait 30 "event=dead queue=rows .*status=65"' 'what it cannot store is a dead letter'
+fi
+
+if command -v jq >/dev/null; then
+	r lpush fails '{"id":"f-1"}' '{"id":"f-2"}' '{"id":"f-3"}' >/dev/null
+	wait_ok 30 '[ "$(grep -c "no such customer" "$T/out/mails")" -eq 3 ]' 'the example of alerts mails dead letters, in the background'
+	like "$(grep -c '^To: root$' "$T/out/mails")" '^[12]$' 'many in a mail'
+	like "$(cat "$T/out/mails")" '^fails f-2, status: no such customer$' 'which queue and message, and why'
+	# shellcheck disable=SC2034
+	show=$(grep 'rqctl dead show' "$T/out/mails" | head -n 1)
+	like "$(eval "$(echo "$show" | sed "s|rqctl|'$RQCTL' -c '$T/rqd.conf'|")")" '^error' 'and the command that shows it'
 fi
 
 log_wait 30 'event=subscribed queue=remind'

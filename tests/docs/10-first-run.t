@@ -121,6 +121,10 @@ sources() {	# FOLDER
 AS_USER=''
 a_user_with_sudo
 demo 'whoever runs this' "$SRCDIR" "$BUILDDIR"
+# Its processes have this test's directory in their environment.
+(cd "$SRCDIR" && env --default-signal=PIPE MARK="$T" BUILDDIR="$BUILDDIR" ./demo 2>/dev/null) | head -n 3 >"$T/head"
+like "$(cat "$T/head")" '^1/8 ' './demo | head -n 3'
+wait_ok 30 '[ -z "$(our_processes)" ]' 'leaves no process'
 if [ "$USER_MODE" = yes ]; then
 	sources "$T/src"
 	head_of_check root "$T/src"

@@ -60,16 +60,16 @@ H
 ENV="env = {\"PATH=$T/bin:$PATH\", \"APPROVED=$T/approved\", \"CARRIER=http://carrier/\"}"
 rqd_start <<C
 defaults { $AS $ENV }
-$(queue 'Fair shares for customers' "$T/mail")
+$(queue 'A limit for each customer' "$T/mail")
 queue "refunds" { command = {"$T/approval"} }
 queue "orders" { command = {"$T/order"} }
 queue "shipping" { command = {"$T/carrier"} }
 $(queue 'Members of the message as variables' "$T/variables")
 C
 
-# -- fair shares ------------------------------------------------------------------------
+# -- groups -----------------------------------------------------------------------------
 
-type_in 'Fair shares for customers'
+type_in 'A limit for each customer'
 wait_ok 20 '[ "$(sort "$T/done" | tr "\n" " ")" = "mail:a-1 mail:b-1 " ]' 'one mail of each customer has started'
 : >"$T/done"
 ctl purge -y --held mails >/dev/null
