@@ -20,6 +20,7 @@
 #define FAILED_MAX	10000	/* messages that are remembered: the last */
 #define TIMES_MAX	3	/* failures of one message that count in a row */
 #define AGAIN		SEC	/* a probe is due, and nothing is there to try */
+#define PULLS_MAX	10	/* of one message, see probe_due() */
 #define TELL_EVERY	MINUTE	/* causes that change are logged no more often */
 
 /* The only place that changes the state. */
@@ -134,8 +135,8 @@ failure_is_blamed(const struct suspension *s, const struct failure *f)
 
 /*
  * A probe is due.  If nothing else is there to try, it takes the message that has waited for
- * the longest time since it failed.  One that was taken so before, and has not come back
- * since, is not there any more.
+ * the longest time since it failed.  One that was taken so PULLS_MAX times, and never came
+ * back, is not there any more.
  */
 static void
 probe_due(void *arg)
@@ -144,12 +145,12 @@ probe_due(void *arg)
 	struct failure *f;
 
 	s->changed(s->arg);
-	while ((f = TAILQ_FIRST(&s->row)) != NULL && f->pulled)
+	while ((f = TAILQ_FIRST(&s->row)) != NULL && f->pulls == PULLS_MAX)
 		failure_forget(s, f);
 	if (f == NULL)
 		return;
 	s->due(f);
-	f->pulled = true;
+	f->pulls++;
 	failure_leave_list(s, f);
 	failure_join_row(s, f);
 	timer_set(&s->probe, AGAIN);
@@ -322,7 +323,7 @@ suspension_note(struct suspension *s, const struct message *msg, const struct ve
 			f = failure_add(s, msg);
 		else
 			failure_leave_list(s, f);
-		f->pulled = false;
+		f->pulls = 0;
 		f->times = times;
 		if (blamed)
 			failure_join_past(s, f);

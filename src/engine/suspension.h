@@ -45,7 +45,7 @@ struct failure {
 	usec_t		 first;		/* mono; its first failure */
 	uint64_t	 row;		/* on the list `row` if that is the present one's number */
 	unsigned	 times;		/* failures in that row */
-	bool		 pulled;	/* was made due for a probe, and has not failed since */
+	unsigned	 pulls;		/* how often it was made due for a probe since it failed */
 };
 TAILQ_HEAD(failures, failure);
 
