@@ -172,9 +172,9 @@ consumer_tell_blocked(void *arg)
 }
 
 static void
-consumer_make_due(const struct retry *r)
+consumer_make_due(const struct failure *f)
 {
-	queue_due(r->source->queue, r->tag);
+	queue_due(f->source->queue, f->tag);
 }
 
 /* -- state ------------------------------------------------------------------ */
@@ -969,13 +969,15 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	struct consumer *c = arg;
 	struct flight *f = msg->flight;
 	const struct message *rest;
-	bool suspended = f->probe || suspension_doubts(&c->suspension);
 	struct verdict v;
 	unsigned times;
+	bool doubted;
 
 	if (f->batch && msg->stop != STOP_NONE)
 		r->stop = msg->stop;
-	v = outcome_decide(msg, r, suspended, random_unit());
+	doubted = (f->probe || suspension_doubts(&c->suspension)) &&
+	    !suspension_blames(&c->suspension, msg);
+	v = outcome_decide(msg, r, doubted, random_unit());
 	times = suspension_note(&c->suspension, msg, &v);
 	if (times > 0 && (f->times == 0 || times < f->times))
 		f->times = times;

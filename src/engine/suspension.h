@@ -11,13 +11,22 @@
  * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last has
  * failed, up to 5 s.
  *
+ * A message is to blame, and not the command, if another message has succeeded since it
+ * first failed, in a run that began after that failure.  Its failures count as attempts even
+ * in a probe, and suspend nothing.  This daemon remembers what it has seen itself: after a
+ * restart, or of a failure in another daemon, it blames no message until it has seen both.
+ *
  * It also keeps the reason why Redis refuses results of the queue, which suspends
  * nothing.
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "base/list.h"
 #include "base/stats.h"
 #include "loop/timer.h"
 #include "policy/message.h"
@@ -27,6 +36,18 @@
 #define SUSPENSION_CAUSE_MAX	500	/* bytes */
 
 enum suspension_state { NOT_SUSPENDED, SUSPENDED, PROBING };
+
+/* A message that has failed and waits for its retry. */
+struct failure {
+	TAILQ_ENTRY(failure)	 entry;
+	char		*tag;		/* owned */
+	struct consumer_source *source;
+	usec_t		 first;		/* mono; its first failure */
+	uint64_t	 row;		/* on the list `row` if that is the present one's number */
+	unsigned	 times;		/* failures in that row */
+	unsigned	 pulls;		/* how often it was made due for a probe since it failed */
+};
+TAILQ_HEAD(failures, failure);
 
 struct suspension {
 	/* read only: */
@@ -47,21 +68,28 @@ struct suspension {
 	void		(*changed)(void *);	/* another answer of suspension_allows(), perhaps */
 	/* The queue was suspended or resumed, or `refused` has changed. */
 	void		(*blocked)(void *);
-	void		(*due)(const struct retry *);	/* make it due */
+	void		(*due)(const struct failure *);	/* make it due */
 	void		*arg;
+	size_t		 nrow;		/* messages in `row` */
 	/* private: */
 	int		 failures;	/* in a row, while NOT_SUSPENDED */
 	unsigned	 probes;	/* failed in a row for this reason */
-	unsigned	 turns;		/* probes begun, ever */
+	unsigned	 turns;		/* probes begun since it was suspended */
+	bool		 untold;	/* the cause is not the one in the last record */
+	usec_t		 told_at;	/* mono; that record */
 	usec_t		 probe_at;	/* mono; SUSPENDED: the next probe may begin */
 	struct timer	 probe;		/* set while SUSPENDED */
 	struct timer	 reminder;	/* hourly until it resumes */
+	/* Messages that wait for a retry, by source and tag (tsearch(3)). */
+	void		*failures_by_tag;
+	size_t		 nremembered;
 	/*
-	 * Messages that wait for a retry and have failed since the failure that began the
-	 * row; the last failures come last.
+	 * Of these, the ones that have failed since the failure that began the row, without
+	 * blame; and all others.  The last failures come last.
 	 */
-	struct retry	*failed;
-	size_t		 nfailed;
+	struct failures	 row, past;
+	uint64_t	 nth;		/* number of the row */
+	usec_t		 worked;	/* mono: the latest delivery that has succeeded */
 };
 
 void	suspension_init(struct suspension *, struct loop *);
@@ -79,7 +107,13 @@ bool	suspension_doubts(const struct suspension *);
 /* An operator has asked for a probe. */
 void	suspension_probe_now(struct suspension *);
 
-/* A message has its verdict.  Returns how many times it has failed in the row; 0: not now. */
+/* Whether a failure of this message is its own; see above. */
+bool	suspension_blames(const struct suspension *, const struct message *);
+/*
+ * A message has its verdict.  Returns how many times it has failed in the row; 0: not now;
+ * SUSPENSION_BLAMED: it fails, and is to blame.
+ */
+#define SUSPENSION_BLAMED	UINT_MAX
 unsigned suspension_note(struct suspension *, const struct message *, const struct verdict *);
 /* A run has ended; times: the least that suspension_note() has returned of its failures. */
 void	suspension_judge(struct suspension *, const struct verdict *, const struct result *,

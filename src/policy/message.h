@@ -77,13 +77,6 @@ struct message {
 	enum stop		 stop;	/* RUNNING: why its result does not count */
 };
 
-/* A message that has failed and waits for its retry. */
-struct retry {
-	char			*tag;		/* owned */
-	struct consumer_source	*source;	/* as above */
-	unsigned		 times;		/* failures in a row, see suspension_note() */
-};
-
 struct message	*message_new(struct config *, const struct queue_config *);
 void		 message_free(struct message *);	/* NULL is fine */
 

@@ -141,7 +141,7 @@ reason_name(enum reason reason)
 /* A finished delivery, with all that decides about it. */
 struct judged {
 	const struct message	*msg;
-	bool			 suspended;
+	bool			 doubted;
 	double			 unit;
 	unsigned		 batch;	/* with several messages dead_status does not apply */
 };
@@ -158,7 +158,7 @@ verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 		v.op = VERDICT_DEAD;
 		return v;
 	}
-	v.failed = !j->suspended;
+	v.failed = !j->doubted;
 	if (v.failed && attempt >= (unsigned)cfg->max_attempts) {
 		v.op = VERDICT_DEAD;
 		v.reason = REASON_ATTEMPTS;
@@ -290,9 +290,9 @@ verdict_is_of_message(const struct verdict *v)
 }
 
 struct verdict
-outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
+outcome_decide(const struct message *msg, const struct result *r, bool doubted, double unit)
 {
-	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit,
+	const struct judged j = { .msg = msg, .doubted = doubted, .unit = unit,
 	    .batch = r->batch };
 	struct verdict v;
 

@@ -154,10 +154,11 @@ bool		verdict_is_of_message(const struct verdict *);
  * Decides a finished delivery.  unit is a random number in [0, 1) for the
  * backoff's jitter.
  *
- * suspended: it was a probe, or the queue was suspended while it ran.  Then the command
- * may be broken, not the message.  So no failure counts as an attempt.
+ * doubted: the command may be broken, not the message.  It was a probe, or the queue was
+ * suspended while it ran, and nothing shows that the message is to blame (suspension.h).
+ * Then no failure counts as an attempt.
  */
-struct verdict	outcome_decide(const struct message *, const struct result *, bool suspended,
+struct verdict	outcome_decide(const struct message *, const struct result *, bool doubted,
 		    double unit);
 
 /*

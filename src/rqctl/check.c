@@ -378,7 +378,7 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	int64_t orphans = d->own - d->in_flight - d->retry -
 	    (d->held > 0 ? d->held : 0);	/* < 0: the kind has none */
 	bool work = d->waiting > 0 || d->due > 0;
-	char age[UNITS_TEXT_MAX], *slow;
+	char age[UNITS_TEXT_MAX], *slow, *only;
 	struct buf words = BUF_INIT;
 
 	if (d->problem != NULL)
@@ -392,6 +392,9 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find(f, state_is_empty(d) ? LEVEL_WARNING : LEVEL_ERROR, name,
 		    "suspended%s: %s%s%s", state_is_empty(d) ? ", and without messages" : "",
 		    s->reason, s->cause[0] != '\0' ? ": " : "", s->cause);
+	if ((only = advice_only_failed(&facts, name)) != NULL)
+		find(f, LEVEL_ERROR, name, "%s", only);
+	free(only);
 	if (strcmp(s->state, "refused") == 0)
 		find(f, LEVEL_ERROR, name, "Redis refuses the results of its messages: %s",
 		    s->reason);

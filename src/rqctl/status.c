@@ -18,6 +18,7 @@
 #include "rqctl/listing.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "status/advice.h"
 
 #define CAUSES_MAX	10	/* that status prints */
 #define LOOK		(200 * MSEC)	/* for a signal */
@@ -100,7 +101,9 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 {
 	size_t *order = order_of(c, p), notes = 0, causes = 0, i;
 	const struct service *s;
-	char when[CLOCK_TEXT_MAX];
+	char when[CLOCK_TEXT_MAX], *only;
+	const char *name;
+	struct facts facts;
 	struct table t;
 	bool held = false;
 
@@ -122,9 +125,16 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 		s = &p->services[i];
 		if (s->cause[0] == '\0' || state_is_empty(&p->depths[i]))
 			continue;
-		if (causes++ < CAUSES_MAX)
-			out_line(b, "error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
-			    s->cause);
+		if (causes++ >= CAUSES_MAX)
+			continue;
+		name = p->targets[i].name;
+		out_line(b, "error: %s: suspended: %s: %s", name, s->reason, s->cause);
+		facts = picture_facts(p, i);
+		if ((only = advice_only_failed(&facts, name)) != NULL) {
+			out_line(b, "error: %s: %s", name, only);
+			notes++;
+		}
+		free(only);
 	}
 	notes += causes < CAUSES_MAX ? causes : CAUSES_MAX;
 	if (causes > CAUSES_MAX) {

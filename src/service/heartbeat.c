@@ -120,6 +120,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		set_state(q, "suspended", reason_name(why->reason), why->since);
 		if (causes && why->cause[0] != '\0')
 			json_set(q, "cause:s", why->cause);
+		if (why->reason == REASON_FAILING && why->nrow > 0)
+			json_set(q, "failed:i", (int64_t)why->nrow);
 	} else if (block == BLOCK_REFUSED)
 		set_state(q, "refused", why->refused, why->refused_since);
 	else if (block == BLOCK_PAUSED)

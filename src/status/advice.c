@@ -84,6 +84,23 @@ advice_slow(const struct facts *f)
 }
 
 char *
+advice_only_failed(const struct facts *f, const char *queue)
+{
+	const struct depth *d = f->depth;
+	const struct service *s = f->service;
+	int64_t tried = d->retry + d->in_flight, n = s->failed < tried ? s->failed : tried;
+	struct buf b = BUF_INIT;
+
+	if (strcmp(s->state, "suspended") != 0 || d->waiting > 0 || n <= 0)
+		return NULL;
+	buf_printf(&b, "%lld message%s only failed; nothing else to try: mend the command, or "
+	    "rqctl bury ", (long long)n, n == 1 ? " has" : "s have");
+	advice_word(&b, queue);
+	buf_puts(&b, " --all");
+	return buf_steal(&b);
+}
+
+char *
 advice_hint(const struct facts *f, const struct advice *a)
 {
 	const struct depth *d = f->depth;
@@ -92,7 +109,7 @@ advice_hint(const struct facts *f, const struct advice *a)
 	char least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
 	bool busy = d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency;
 	struct buf b = BUF_INIT;
-	char *slow;
+	char *slow, *only;
 
 	if (d->problem != NULL)
 		buf_puts(&b, "Redis refuses a command. Often a key has the wrong type.");
@@ -120,6 +137,9 @@ advice_hint(const struct facts *f, const struct advice *a)
 			add_place(&b, a);
 			buf_addc(&b, '.');
 		}
+		if ((only = advice_only_failed(f, a->queue)) != NULL)
+			buf_printf(&b, " %s.", only);
+		free(only);
 	} else if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
 		buf_printf(&b, "A daemon takes nothing new. Its log%s%s says why.",
 		    log_file(a) != NULL ? " " : "", log_file(a) != NULL ? log_file(a) : "");

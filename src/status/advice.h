@@ -28,6 +28,12 @@ char		*advice_memory(uint64_t used, uint64_t max);
 char		*advice_slow(const struct facts *);
 
 /*
+ * "8 messages have only failed; nothing else to try: ...", if the queue is suspended for that;
+ * the caller frees it.  NULL: it is not, or has other messages to try.
+ */
+char		*advice_only_failed(const struct facts *, const char *queue);
+
+/*
  * A sentence or two: the meaning of the state, the option to change, its value and its place.
  * NULL: nothing is unusual.
  * The caller frees it.  Reads config and cfg only.

@@ -50,6 +50,7 @@ static const struct member queue_members[] = {
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
 	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
 	{ "group_concurrency", TYPE_INTEGER }, { "no_limits", TYPE_TEXT },
+	{ "failed", TYPE_INTEGER },
 };
 
 static const struct member delivery_members[] = {
@@ -332,7 +333,7 @@ void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, latency, usual, slow;
-	int64_t most, maxrss;
+	int64_t most, maxrss, failed;
 	const char *state, *config, *version;
 	const struct daemon *d;
 	const json_t *q, *first = NULL;
@@ -378,6 +379,9 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 			s->latency_at = d->seen;
 			s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
 		}
+
+		failed = fleet_count(q, "failed");
+		s->failed = failed > s->failed ? failed : s->failed;
 
 		/* The worst state, and its cause. */
 		state = fleet_text(q, "state");

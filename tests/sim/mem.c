@@ -560,6 +560,24 @@ mem_is_empty(const struct queue *queue)
 }
 
 static void
+mem_make_due(struct queue *queue, const char *tag)
+{
+	struct mem *q = (struct mem *)queue;
+	struct mem_delivery *d;
+	struct mem_entry *e;
+
+	TAILQ_FOREACH(e, &q->store->entries, entry) {
+		if (e->state == MEM_RETRY && strcmp(e->tag, tag) == 0)
+			e->due = clock_mono();
+	}
+	TAILQ_FOREACH(d, &q->results, entry) {
+		if (strcmp(d->of->tag, tag) == 0)
+			d->verdict.delay = 0;
+	}
+	mem_wake_all(q->store);
+}
+
+static void
 mem_close(struct queue *queue)
 {
 	struct mem *q = (struct mem *)queue;
@@ -617,6 +635,7 @@ const struct queue_ops queue_mem = {
 	.defer_fetch = mem_defer_fetch,
 	.settle = mem_settle,
 	.tick = mem_tick,
+	.due = mem_make_due,
 	.is_empty = mem_is_empty,
 	.close = mem_close,
 	.free = mem_free,

@@ -230,6 +230,160 @@ TEST(no_probe_kills)
 	world_end(&w);
 }
 
+/* A success before the command broke, and runs that began then, blame no message. */
+TEST(an_earlier_success_blames_nobody)
+{
+	const struct mem_entry *e;
+	struct world w;
+	int i;
+
+	broken = false;
+	world_begin(&w, by_payload);
+	w.cfg->max_attempts = 4;
+	w.cfg->backoff = SEC;
+	w.cfg->backoff_max = 10 * SEC;
+	push_text(&w, "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	broken = true;
+	for (i = 0; i < 50; i++)
+		push_text(&w, "good", 0);
+	loop_run_for(w.loop, HOUR);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_in_range(e->attempts, 0, 1);
+	world_end(&w);
+}
+
+/* "slow" takes 5 s and succeeds; all others fail. */
+static struct fake_end
+slow_or_bad(struct message *msg, void *arg UNUSED)
+{
+	if (msg->payload[0] == 's')
+		return (struct fake_end){ .after = 5 * SEC };
+	return (struct fake_end){ .after = MSEC, .status = 1 };
+}
+
+/* A run that was under way when the messages failed shows nothing about them. */
+TEST(a_run_from_before_blames_nobody)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	world_begin(&w, slow_or_bad);
+	w.cfg->max_attempts = 3;
+	w.cfg->suspend_after = 4;
+	w.cfg->backoff = w.cfg->backoff_max = HOUR;
+	push_text(&w, "slow", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	push(&w, 8);
+	loop_run_for(w.loop, HOUR / 2);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_in_range(e->attempts, 0, 2);
+	world_end(&w);
+}
+
+/*
+ * A fifth of the messages always fails.  Since others succeed it is not the command: the bad ones
+ * use up their attempts, the queue is not suspended, and a good one never waits.
+ */
+TEST(bad_messages_do_not_delay_good_ones)
+{
+	const struct mem_entry *good;
+	usec_t longest = 0, took;
+	struct world w;
+	int i;
+
+	broken = false;
+	world_begin(&w, by_payload);
+	w.cfg->max_attempts = 6;
+	for (i = 0; i < 1200; i++)
+		push_text(&w, i % 5 == 4 ? "x" : "good", 0);
+	world_start(&w);
+	/* While the bad ones are tried again and again a good one comes now and then. */
+	for (i = 0; i < 60; i++) {
+		loop_run_for(w.loop, 7 * SEC);
+		good = push_text(&w, "good", 0);
+		took = time_until_acked(&w, good, MINUTE);
+		longest = took > longest ? took : longest;
+	}
+	assert_in_range(longest, 0, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 960 + 60);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 240);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_SUSPENDED], 0);
+	world_end(&w);
+}
+
+/*
+ * Eight messages have only failed: nothing shows whether it is the command, so nobody is charged.
+ * After the next good one it is the messages, which become dead letters.
+ */
+TEST(an_idle_queue_of_bad_messages)
+{
+	struct world w;
+	const struct mem_entry *e;
+	int i;
+
+	broken = false;
+	world_begin(&w, by_payload);
+	w.cfg->max_attempts = 6;
+	for (i = 0; i < 8; i++)
+		push_text(&w, "x", 0);
+	world_start(&w);
+	loop_run_for(w.loop, HOUR);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	assert_int_equal(consumer_suspension(w.consumer)->nrow, 8);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_in_range(e->attempts, 1, 3);
+	push_text(&w, "good", 0);
+	loop_run_for(w.loop, 4 * MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 8);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_NONE);
+	assert_int_equal(consumer_suspension(w.consumer)->nremembered, 0);
+	world_end(&w);
+}
+
+/*
+ * While the command is broken, a message that is to blame is charged for its probes; the others
+ * are not.
+ */
+TEST(a_probe_charges_only_whom_it_blames)
+{
+	const struct mem_entry *bad, *good;
+	struct world w;
+	int i;
+
+	broken = false;
+	world_begin(&w, by_payload);
+	w.cfg->concurrency = 1;
+	w.cfg->max_attempts = 4;
+	w.cfg->suspend_after = 5;
+	bad = push_text(&w, "x", 0);
+	push_text(&w, "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(bad->attempts, 1);
+	broken = true;
+	for (i = 0; i < 7; i++)
+		good = push_text(&w, "good", 0);
+	loop_run_for(w.loop, 5 * MINUTE);
+	assert_int_equal(bad->state, MEM_DEAD);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	assert_in_range(good->attempts, 0, 1);
+	broken = false;
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 8);
+	world_end(&w);
+}
+
 /*
  * A probe that exits with a dead_status makes its message a dead letter.  The queue stays
  * suspended, and the next probe follows at once.
@@ -249,6 +403,9 @@ TEST(a_probe_may_judge_its_message)
 	for (i = 0; i < 20; i++)
 		push_text(&w, "d", 0);
 	loop_run_for(w.loop, 1500 * MSEC);
+	/* Every other pair of probes takes messages that have failed. */
+	assert_in_range(mem_count(w.store, MEM_DEAD), 2, 20);
+	loop_run_for(w.loop, 2 * MINUTE);
 	assert_int_equal(mem_count(w.store, MEM_DEAD), 20);
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
 	world_end(&w);
@@ -468,6 +625,38 @@ TEST(a_suspension_is_told_every_hour)
 	world_end(&w);
 }
 
+static struct fake_end
+fails_by_minute(struct message *msg UNUSED, void *arg UNUSED)
+{
+	usec_t now = clock_mono();
+	int status = 1;
+
+	if (now > 10 * MINUTE)
+		status = now > 20 * MINUTE ? 3 + (int)(now / SEC % 50) : 2;
+	return (struct fake_end){ .after = MSEC, .status = status };
+}
+
+/* A cause that changes is logged, but not each time if it is always another. */
+TEST(a_suspension_is_told_when_its_cause_changes)
+{
+	unsigned told = 0;
+	struct world w;
+
+	world_begin(&w, fails_by_minute);
+	w.cfg->max_attempts = 100000;
+	log_set_sink(count_suspended, &told);
+	push(&w, 30);
+	world_start(&w);
+	loop_run_for(w.loop, 9 * MINUTE);
+	assert_int_equal(told, 1);
+	loop_run_for(w.loop, 9 * MINUTE);
+	assert_int_equal(told, 2);
+	assert_non_null(strstr(consumer_suspension(w.consumer)->cause, "exit status 2"));
+	loop_run_for(w.loop, 12 * MINUTE);
+	assert_in_range(told, 9, 13);
+	world_end(&w);
+}
+
 /* -- reload ---------------------------------------------------------------------- */
 
 TEST(a_reload_changes_what_comes_next)
@@ -492,9 +681,9 @@ TEST(a_reload_changes_what_comes_next)
 	started = w.fake.started;
 	push(&w, 30);
 	loop_run_for(w.loop, SEC / 2);
-	/* All 30 before it have failed, so this failure suspends the queue. */
-	assert_int_equal(w.fake.started - started, 1);
-	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	/* Failures count from the time on at which they can suspend the queue. */
+	assert_int_equal(w.fake.started - started, 3);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 3);
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
 	world_end(&w);
 }
