@@ -4,6 +4,7 @@
  * This file reads the command line, forks the spawner, which reads the configuration, and
  * gives up privileges; the daemon is service/daemon.c.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 
 #include <config.h>
 
+#include "base/fd.h"
 #include "base/units.h"
 #include "base/util.h"
 #include "config/launch_config.h"
@@ -256,6 +258,8 @@ main(int argc, char **argv)
 	struct arguments a = { 0 };
 	int status;
 
+	if (fd_open_standard() == -1)
+		fatal_os("/dev/null: %s", strerror(errno));
 	hold_signals();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
 		status = a.print || a.check > 0 ? check_only(&a) : run(&a);
