@@ -82,7 +82,8 @@ static const char *const step_names[] = {
 	[STEP_NULL] = "/dev/null", [STEP_DUP] = "dup", [STEP_LIMIT] = "limit",
 	[STEP_NICE] = "nice", [STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
 	[STEP_UID] = "setuid", [STEP_DUMPABLE] = "dumpable", [STEP_CAPS] = "capset",
-	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
+	[STEP_ENV_FILE] = "env_file", [STEP_ENVIRONMENT] = "environment",
+	[STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
 	[STEP_USER] = "user", [STEP_GROUP] = "group", [STEP_SPAWNER] = "spawner",
 	[STEP_CGROUP] = "cgroup"
 };
