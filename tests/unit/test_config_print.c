@@ -309,7 +309,7 @@ TEST(test_bytes)
 TEST(test_hash)
 {
 	static const struct { const char *text; bool same; } cases[] = {
-		{ "# x\nqueue \"q\" { nice = 0 command = {\"/c\"} lease = 1m }", true },
+		{ "# x\nqueue \"q\" { nice = \"inherit\" command = {\"/c\"} lease = 1m }", true },
 		{ "name = \"other\" queue \"q\" { command = {\"/c\"} }", true },
 		{ "defaults { command = {'/c'} } queue q { }", true },
 		{ "queue \"q\" { command = {\"/c\"} nice = 1 }", false },
