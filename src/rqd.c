@@ -4,6 +4,7 @@
  * This file reads the command line, forks the spawner, which reads the configuration, and
  * gives up privileges; the daemon is service/daemon.c.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 
 #include <config.h>
 
+#include "base/fd.h"
 #include "base/units.h"
 #include "base/util.h"
 #include "config/launch_config.h"
@@ -207,13 +209,22 @@ check_only(const struct arguments *a)
 	return status;
 }
 
+static bool
+is_ignored(int signo)
+{
+	struct sigaction old;
+
+	return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
 /* Runs two processes; see launch_config_start().  A daemon's warnings go to its log. */
 static int
 run(const struct arguments *a)
 {
 	struct config_report report = { 0 };
 	struct daemon_options options = { .source = &a->source, .until_empty = a->until_empty,
-	    .debug = a->debug, .report = &report };
+	    .debug = a->debug, .report = &report,
+	    .ignores_hangup = a->source.queue != NULL && is_ignored(SIGHUP) };
 	char *cause = NULL;
 	struct config *config = launch_config_start(&a->source, &options.spawner, &report, &cause);
 	int status;
@@ -236,18 +247,25 @@ run(const struct arguments *a)
 
 /*
  * Log rotation or a supervisor may signal a daemon that has just begun.  Such a signal waits
- * until the loop watches it.
+ * until the loop watches it.  A signal that ends rqd is not held, because the start may hang;
+ * but the first process of a container does not die of one, and would miss it.
+ *
+ * The log may be as large as RLIMIT_FSIZE: then writing fails, which the log reports.
  */
 static void
 hold_signals(void)
 {
+	const int held[] = { SIGHUP, SIGUSR1, SIGUSR2 };
+	const int ends[] = { SIGTERM, SIGINT, SIGQUIT, SIGPWR, SIGRTMIN + 3 };
 	sigset_t set;
 
 	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigaddset(&set, SIGUSR1);
-	(void)sigaddset(&set, SIGUSR2);
+	for (size_t i = 0; i < ARRAY_LEN(held); i++)
+		(void)sigaddset(&set, held[i]);
+	for (size_t i = 0; i < ARRAY_LEN(ends) && getpid() == 1; i++)
+		(void)sigaddset(&set, ends[i]);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 int
@@ -256,6 +274,8 @@ main(int argc, char **argv)
 	struct arguments a = { 0 };
 	int status;
 
+	if (fd_open_standard() == -1)
+		fatal_os("/dev/null: %s", strerror(errno));
 	hold_signals();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
 		status = a.print || a.check > 0 ? check_only(&a) : run(&a);

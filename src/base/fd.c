@@ -8,6 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
+/* open(2) returns the lowest descriptor that is closed, which is fd itself. */
+int
+fd_open_standard(void)
+{
+	static const int modes[] = { O_WRONLY, O_RDONLY, O_RDWR };
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", modes[fd]) == -1)
+			return -1;
+	}
+	return 0;
+}
+
 void
 fd_close(int *fd)
 {

@@ -9,6 +9,14 @@
 
 #include "base/util.h"
 
+/*
+ * Call it first in main().  Opens /dev/null for each of 0, 1 and 2 that is closed: otherwise
+ * the next file or socket would become standard output or the log.  Reading from a standard
+ * input that was closed fails with EBADF, as does writing to such an output; only what is
+ * written to a standard error that was closed is lost silently.  0, or -1 with errno.
+ */
+int	fd_open_standard(void) MUSTCHECK;
+
 /* Closes it unless it is -1; it is -1 afterwards.  Keeps errno. */
 void	fd_close(int *);
 void	fd_close_all(int *fds, size_t n);

@@ -166,9 +166,12 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 		row->uid != (uid_t)-1 ? row->uid : geteuid(),
 		row->gid != (gid_t)-1 ? row->gid : getegid(),
 		row->groups, row->ngroups };
-	enum spawn_step missing = row != NULL && row->error != 0 && row->step != STEP_ENV_FILE ?
+	enum spawn_step failed = row != NULL && row->error != 0 ?
 	    (enum spawn_step)row->step : STEP_NONE;
+	bool of_file = failed == STEP_ENV_FILE || failed == STEP_ENVIRONMENT;
+	enum spawn_step missing = of_file ? STEP_NONE : failed;
 	const char *what = missing == STEP_USER ? "user" : "group";
+	char *why;
 
 	if (!config_consumes(q) || !(r->privileged ? check_root_identity(d, s, r, &u) :
 	    check_own_identity(d, s, r, &u, missing)))
@@ -186,7 +189,11 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 	if (q->pids_max > 0)
 		check_cgroup(d, s, r, "pids_max", CGROUP_PIDS);
 	check_file(d, draft_place(s, "directory"), "directory", q->directory, true);
-	check_file(d, draft_place(s, "env_file"), "env_file", q->env_file, false);
+	if (of_file) {
+		why = start_error_text(q, spawn_step_name(failed), row->error);
+		draft_warn(d, s, q->env_file[0] != '\0' ? "env_file" : "env", "%s", why);
+		free(why);
+	}
 }
 
 /* -- the log -------------------------------------------------------------------------- */

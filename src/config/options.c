@@ -172,7 +172,7 @@ const struct option option_table[] = {
 	    .help = "the working directory"),
 	QUEUE(umask, OCTAL, "", .max = 0777,
 	    .help = "octal, as \"027\"; empty: that of the daemon"),
-	QUEUE(nice, INT, "0", .min = -20, .max = 19, .help = "the nice value"),
+	QUEUE(nice, NICE, "inherit", .min = -20, .max = 19, .help = "the nice value"),
 	QUEUE(env, STRINGS, "", .check = check_env,
 	    .help = "variables to add to the environment, NAME=value"),
 	QUEUE(env_file, STRING, "", .check = check_path,

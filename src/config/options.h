@@ -29,6 +29,7 @@ enum option_type {
 	OPTION_CHOICE,		/* an enum: the index in choices */
 	OPTION_STATUSES,	/* bool[256] */
 	OPTION_OCTAL,		/* int; "" is -1 */
+	OPTION_NICE,		/* int; "inherit" is CONFIG_NICE_INHERIT */
 	/* uint64_t; "inherit" is CONFIG_LIMIT_INHERIT: */
 	OPTION_LIMIT,		/* a number */
 	OPTION_LIMIT_SIZE,	/* bytes */

@@ -22,7 +22,9 @@
 #define DURATIONS	(1U << OPTION_DURATION | 1U << OPTION_LIMIT_TIME)
 #define SIZES		(1U << OPTION_SIZE | 1U << OPTION_LIMIT_SIZE)
 #define LIMITS		(1U << OPTION_LIMIT | 1U << OPTION_LIMIT_SIZE | 1U << OPTION_LIMIT_TIME)
-#define INTS		(1U << OPTION_INT | 1U << OPTION_OCTAL | 1U << OPTION_CHOICE)
+#define INHERITS	(LIMITS | 1U << OPTION_NICE)
+#define INTS		(1U << OPTION_INT | 1U << OPTION_OCTAL | 1U << OPTION_CHOICE | \
+    1U << OPTION_NICE)
 
 static char *
 number_text(const struct option *o, int64_t n, char *buf)
@@ -43,7 +45,7 @@ range_text(const struct option *o)
 
 	return xasprintf("%s to %s%s%s", number_text(o, o->min, min),
 	    number_text(o, o->max, max), o->zero ? " or 0" : "",
-	    IN(o, LIMITS) ? " or \"" INHERIT "\"" : "");
+	    IN(o, INHERITS) ? " or \"" INHERIT "\"" : "");
 }
 
 static int
@@ -148,6 +150,13 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 	return -1;
 }
 
+/* The number that stands for "inherit". */
+static int64_t
+inherited(const struct option *o)
+{
+	return o->type == OPTION_NICE ? CONFIG_NICE_INHERIT : -1;
+}
+
 static int
 parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
@@ -163,9 +172,9 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 		return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to "
 		    "0777: write \"027\"", SHOWN, value, o->name);
 	}
-	if (!IN(o, LIMITS) || strcmp(value, INHERIT) != 0)
+	if (!IN(o, INHERITS) || strcmp(value, INHERIT) != 0)
 		return parse_number(o, value, ret, cause);
-	*ret = -1;
+	*ret = inherited(o);
 	return 0;
 }
 
@@ -312,7 +321,7 @@ print_scalar(const struct option *o, int64_t n, struct buf *b)
 {
 	char text[UNITS_TEXT_MAX];
 
-	if (IN(o, LIMITS) && n == -1)
+	if (IN(o, INHERITS) && n == inherited(o))
 		option_print_string(INHERIT, b);
 	else if (o->type == OPTION_BOOL)
 		buf_puts(b, n != 0 ? "true" : "false");

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "handler/environment.h"
 #include "handler/start_error.h"
 #include "policy/tick.h"
 
@@ -63,7 +64,7 @@ static struct log_field
 duration_field(const struct result *r)
 {
 	if (r->end == END_NOT_STARTED)
-		return LF_STR("error", strerror(r->error));
+		return LF_STR("error", environment_strerror(r->error));
 	return r->end == END_NOT_RUN ? LF_STR("duration", NULL) :
 	    LF_USEC("duration", r->duration);
 }

@@ -6,10 +6,14 @@
  * dropped.  A value may have parts in single quotes (taken as they are) and in double quotes (\
  * before " \ $ ` makes that character plain); outside quotes \ makes any next character plain.
  * In quotes a value may go over several lines; a \ at the end of a line, outside single quotes,
- * joins it with the next.  Nothing is expanded.
+ * joins it with the next.  Nothing is expanded.  A byte order mark at the beginning is skipped.
+ *
+ * What is wrong with a line crosses two processes as a number in place of an errno, above all
+ * errnos: the line, and which of the faults below.
  */
 #include "handler/environment.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +23,60 @@
 #define PATH_ROOT	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define PATH_USER	"PATH=/usr/local/bin:/usr/bin:/bin"
 
+#define BYTE_ORDER_MARK	"\xef\xbb\xbf"
+
+/* Limits of execve(2): of all strings and pointers, and of one string with its NUL. */
+#define ARGUMENTS_LEAST	((size_t)128 * 1024)
+#define ARGUMENTS_MOST	((size_t)6 * 1024 * 1024)
+#define STRING_PAGES	32
+#define ROOM		((size_t)8 * 1024)	/* for the variables of any message */
+
 /* -- env_file -------------------------------------------------------------------------- */
+
+enum fault { FAULT_EXPORT, FAULT_NAME, FAULT_NO_EQUALS, FAULT_QUOTE, FAULT_NUL, FAULTS };
+
+#define FAULTY		(1 << 24)	/* above errnos; below it the line and the fault */
+
+static int
+set_fault(const char *text, const char *at, enum fault fault)
+{
+	int line = 1;
+
+	for (; text < at; text++)
+		line += *text == '\n';
+	errno = FAULTY + line * FAULTS + (int)fault;
+	return -1;
+}
+
+const char *
+environment_strerror(int error)
+{
+	static const char *const texts[] = {
+		[FAULT_EXPORT] = "\"export\" is of shells: write NAME=value alone",
+		[FAULT_NAME] = "the name of a variable begins with a letter or _, and has only "
+		    "letters, digits and _: write NAME=value",
+		[FAULT_NO_EQUALS] = "there is no \"=\": write NAME=value, or # before a "
+		    "comment",
+		[FAULT_QUOTE] = "a quote that begins in this entry is not closed: close it, or "
+		    "write \\ before a quote that belongs to the value",
+		[FAULT_NUL] = "there is a NUL byte: save the file as UTF-8 text",
+	};
+
+	return error < FAULTY ? strerror(error) : texts[(error - FAULTY) % FAULTS];
+}
+
+char *
+environment_error(const char *file, int error)
+{
+	if (error == EINVAL)
+		return xasprintf("%s: is not a regular file", file);
+	if (error == EFBIG)
+		return xasprintf("%s: is larger than 256 KiB", file);
+	if (error < FAULTY)
+		return xasprintf("%s: %s", file, strerror(error));
+	return xasprintf("%s:%d: %s", file, (error - FAULTY) / FAULTS,
+	    environment_strerror(error));
+}
 
 static bool
 is_blank(char c)
@@ -34,23 +91,39 @@ is_name_char(char c, bool first)
 	    (!first && c >= '0' && c <= '9');
 }
 
-/*
- * Takes the entry at p, and its newline.  The next character, or NULL: this is no entry.
- * Within double quotes a backslash stays before most characters.
- */
-static const char *
-take_entry(const char *p, const char *end, struct buf *b)
+/* Why there is no entry at p, whose name ends at `name`. */
+static enum fault
+name_fault(const char *p, const char *name, const char *end)
 {
+	const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+	if (name - p == 6 && memcmp(p, "export", 6) == 0 && name < end && is_blank(*name))
+		return FAULT_EXPORT;
+	return memchr(p, '=', (size_t)((nl != NULL ? nl : end) - p)) != NULL ? FAULT_NAME :
+	    FAULT_NO_EQUALS;
+}
+
+/*
+ * Takes the entry at *at, and its newline.  -1 and *fault: this is no entry.  Within double
+ * quotes a backslash stays before most characters.
+ */
+static int
+take_entry(const char **at, const char *end, struct buf *b, enum fault *fault)
+{
+	const char *p = *at, *name;
 	size_t begin = b->len, keep;	/* keep: without white space at the value's end */
 	char quote = '\0';		/* the one that p is within */
 	bool escaped;
 
 	while (p < end && is_name_char(*p, b->len == begin))
 		buf_addc(b, *p++);
+	name = p;
 	while (p < end && is_blank(*p))
 		p++;
-	if (b->len == begin || p == end || *p++ != '=')
-		return NULL;
+	if (b->len == begin || p == end || *p++ != '=') {
+		*fault = name_fault(*at, name, end);
+		return -1;
+	}
 	buf_addc(b, '=');
 	keep = b->len;
 	while (p < end && is_blank(*p))
@@ -73,35 +146,39 @@ take_entry(const char *p, const char *end, struct buf *b)
 		if (escaped || quote != '\0' || !is_blank(*p))
 			keep = b->len;
 	}
-	if (quote != '\0')
-		return NULL;
+	if (quote != '\0') {
+		*fault = FAULT_QUOTE;
+		return -1;
+	}
 	b->len = keep;
 	buf_addc(b, '\0');
-	return p < end ? p + 1 : p;
+	*at = p < end ? p + 1 : p;
+	return 0;
 }
 
 /* A NUL anywhere is an error: it would end an entry before its end. */
 int
-environment_parse(const char *p, size_t n, struct buf *b)
+environment_parse(const char *text, size_t n, struct buf *b)
 {
-	const char *end = n > 0 ? p + n : p;
+	const char *p = text, *end = n > 0 ? p + n : p, *nul;
+	enum fault fault;
 
-	if (n > 0 && memchr(p, '\0', n) != NULL)
-		p = NULL;
-	while (p != NULL && p < end) {
+	nul = n > 0 ? memchr(p, '\0', n) : NULL;
+	if (nul != NULL)
+		return set_fault(text, nul, FAULT_NUL);
+	if (n >= 3 && memcmp(p, BYTE_ORDER_MARK, 3) == 0)
+		p += 3;
+	while (p < end) {
 		if (*p == '\n' || is_blank(*p)) {
 			p++;
 		} else if (*p == '#' || *p == ';') {
 			p = memchr(p, '\n', (size_t)(end - p));
 			p = p != NULL ? p : end;
-		} else {
-			p = take_entry(p, end, b);
+		} else if (take_entry(&p, end, b, &fault) == -1) {
+			return set_fault(text, p, fault);
 		}
 	}
-	if (p != NULL || n == 0)
-		return 0;
-	errno = EINVAL;
-	return -1;
+	return 0;
 }
 
 static int
@@ -183,6 +260,35 @@ put_theirs(struct environment *e, const char *entry)
 		put(e, xstrdup(entry));
 }
 
+/*
+ * Whether the environment and the command line leave room for a message's variables; the
+ * kernel counts the program's name, too.
+ */
+static bool
+fits(const struct environment *e, const struct queue_config *cfg)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), most = ARGUMENTS_MOST, len, sum = ROOM;
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur / 4 < most)
+		most = (size_t)stack.rlim_cur / 4;
+	if (most < ARGUMENTS_LEAST)
+		most = ARGUMENTS_LEAST;
+	for (size_t i = 0; i < e->n; i++) {
+		len = strlen(e->entries[i]) + 1;
+		sum += len + sizeof(char *);
+		if (len > STRING_PAGES * page)
+			return false;
+	}
+	for (char *const *p = cfg->command; *p != NULL; p++) {
+		len = strlen(*p) + 1;
+		sum += (p == cfg->command ? 2 : 1) * len + sizeof(char *);
+		if (len > STRING_PAGES * page)
+			return false;
+	}
+	return sum <= most;
+}
+
 int
 environment_make(const struct config *config, const struct queue_config *cfg,
     const struct identity *id, int env_file, struct buf *b)
@@ -196,7 +302,8 @@ environment_make(const struct config *config, const struct queue_config *cfg,
 	put(&e, xasprintf("HOME=%s", id->home));
 	put(&e, xasprintf("USER=%s", id->name));
 	put(&e, xasprintf("LOGNAME=%s", id->name));
-	put(&e, xasprintf("SHELL=%s", id->shell));
+	/* As cron(8): the shell of a service's user is often nologin, and programs execute it. */
+	put(&e, xstrdup("SHELL=/bin/sh"));
 	for (char **p = environ; p != NULL && *p != NULL; p++) {
 		if (begins(*p, locale) && strchr(*p, '=') != NULL)
 			put(&e, xstrdup(*p));
@@ -218,6 +325,10 @@ environment_make(const struct config *config, const struct queue_config *cfg,
 		put(&e, xasprintf("RQD_OPTIONS=%s", config->overrides));
 	for (size_t i = 0; i < config_members(cfg); i++)
 		put_last(&e, cfg->env_message[i]);
+	if (r == 0 && !fits(&e, cfg)) {
+		errno = E2BIG;
+		r = -1;
+	}
 	for (size_t i = 0; i < e.n; i++) {
 		if (r == 0)
 			buf_add(b, e.entries[i], strlen(e.entries[i]) + 1);

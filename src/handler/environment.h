@@ -15,14 +15,24 @@
 /*
  * Appends all variables but those of the message, "NAME=value" with a NUL after each.  The
  * last config_members() are those of env_message, as spawn_row.members wants them.
- * env_file: open, or -1: none.  Returns how many there are, or -1 with errno: that of reading
- * env_file, EFBIG if it is too large, EINVAL if it is no regular file, or environment_parse().
+ * env_file: open, or -1: none.  Returns how many there are, or -1 with an errno for
+ * environment_error(): that of reading env_file; EFBIG: it is too large; EINVAL: it is no
+ * regular file; one of environment_parse(); E2BIG: with the command line they are too large
+ * for execve(2), whatever the message.
  */
 int	environment_make(const struct config *, const struct queue_config *,
 	    const struct identity *, int env_file, struct buf *) MUSTCHECK;
 
 /*
- * Appends each entry of a text in the syntax of env_file, with a NUL.  0, or -1 with EINVAL: it
- * has other lines than entries, comments (# or ; at the beginning) and empty ones.
+ * Appends each entry of a text in the syntax of env_file, with a NUL.  0, or -1 with an errno
+ * for environment_error(): a line that is no entry, comment (# or ; at the beginning) or empty.
  */
 int	environment_parse(const char *, size_t, struct buf *) MUSTCHECK;
+
+/*
+ * What is wrong with env_file, for people; never a text from the file, which may be secret:
+ * "FILE: No such file or directory", "FILE:3: no \"=\" ...".  The caller frees it.
+ */
+char	*environment_error(const char *file, int error);
+/* As strerror(3), for these and other errors of a start: without the file and the line. */
+const char *environment_strerror(int error);

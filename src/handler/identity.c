@@ -131,7 +131,6 @@ identity_find(const char *user, const char *group, struct identity *ret,
 	/* The library owns pw: this copies it before the next look-up. */
 	id.name = pw != NULL ? xstrdup(pw->pw_name) : xasprintf("%lu", (unsigned long)id.runs_as);
 	id.home = xstrdup(pw != NULL && pw->pw_dir[0] != '\0' ? pw->pw_dir : "/");
-	id.shell = xstrdup(pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
 	*step = "group";
 	if (group[0] != '\0' && find_group(group, &id.gid) == -1) {
 		identity_done(&id);	/* free(3) keeps errno */
@@ -154,6 +153,5 @@ identity_done(struct identity *id)
 	free(id->groups);
 	free(id->name);
 	free(id->home);
-	free(id->shell);
 	*id = (struct identity){ .groups = NULL };
 }

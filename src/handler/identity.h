@@ -18,7 +18,6 @@ struct identity {
 	uid_t	 runs_as;	/* the user in effect, changed or not */
 	char	*name;		/* owned, as are the next two; never NULL */
 	char	*home;
-	char	*shell;
 };
 
 /*

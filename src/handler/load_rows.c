@@ -124,7 +124,9 @@ add_row(struct buf *b, const struct config *config, uint32_t queue, const struct
 		head.envc = (uint32_t)n - head.members;
 	}
 	head.error = error;
-	head.step = error != 0 ? STEP_ENV_FILE : STEP_NONE;
+	head.step = STEP_NONE;
+	if (error != 0)
+		head.step = error == E2BIG ? STEP_ENVIRONMENT : STEP_ENV_FILE;
 	end_row(b, at, &head);
 }
 

@@ -8,6 +8,8 @@
  * is down; the spawner would stop with it.  At most CHILDREN of such children are on their
  * way at a time; where more hang, the next get a copy of the memory, as by fork(2).  So do those
  * with memory_max: where memory is short, the kernel kills all processes that share the child's.
+ * And so do all of a daemon that the kernel spares then: a change of oom_score_adj is of all
+ * processes that share the memory.
  *
  * This needs discipline between clone(2) and execve(2):
  *
@@ -31,6 +33,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +48,7 @@
 #define CHILDREN	64
 #define STACK_SIZE	((size_t)64 * 1024)
 #define INHERITED	1024		/* descriptors below may be our parent's */
+#define OOM_SCORE_ADJ	"/proc/self/oom_score_adj"
 #define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
 
@@ -82,15 +86,17 @@ static const char *const step_names[] = {
 	[STEP_NULL] = "/dev/null", [STEP_DUP] = "dup", [STEP_LIMIT] = "limit",
 	[STEP_NICE] = "nice", [STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
 	[STEP_UID] = "setuid", [STEP_DUMPABLE] = "dumpable", [STEP_CAPS] = "capset",
-	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
+	[STEP_ENV_FILE] = "env_file", [STEP_ENVIRONMENT] = "environment",
+	[STEP_CHDIR] = "directory", [STEP_EXEC] = "exec",
 	[STEP_USER] = "user", [STEP_GROUP] = "group", [STEP_SPAWNER] = "spawner",
-	[STEP_CGROUP] = "cgroup"
+	[STEP_CGROUP] = "cgroup", [STEP_OOM_SCORE] = "oom_score_adj"
 };
 _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
 
 static struct spawn_memory	*memories[CHILDREN + 1];	/* the last: for copies */
 static bool			 shares;	/* memory with children */
 static bool			 privileged;	/* see spawn_init() */
+static bool			 spared;	/* oom_score_adj is below 0 */
 static volatile int		 probe_ran;
 
 const char *
@@ -207,6 +213,25 @@ set_limits(const struct spawn_memory *m, bool nproc)
 	}
 }
 
+/*
+ * A daemon that the kernel shall spare when memory is short does not pass that on: handlers may
+ * use as much memory as they like.  The file is open to an ordinary user only while its own
+ * memory is dumpable.
+ */
+CHILD static void
+unprotect(const struct spawn_memory *m)
+{
+	long fd;
+
+	if (!privileged)
+		(void)RAW(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0);
+	fd = RAW(SYS_openat, AT_FDCWD, OOM_SCORE_ADJ, O_WRONLY | O_CLOEXEC, 0);
+	check(m, STEP_OOM_SCORE, fd);
+	check(m, STEP_OOM_SCORE, RAW(SYS_write, fd, "0", 1, 0));
+	(void)RAW(SYS_close, fd, 0, 0, 0);
+	(void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0);
+}
+
 CHILD static void
 hold_core(const struct spawn_memory *m, uint64_t old[2])
 {
@@ -258,11 +283,13 @@ child(void *arg)
 	uint64_t none[KERNEL_SIGSET / sizeof(uint64_t)] = { 0 }, core[2] = { 0 };
 
 	check(m, STEP_SETSID, RAW(SYS_setsid, 0, 0, 0, 0));
+	if (spared)
+		unprotect(m);
 	set_fds(m);
 	set_limits(m, false);
 	if (m->row->umask != -1)
 		(void)RAW(SYS_umask, m->row->umask, 0, 0, 0);
-	if (m->row->nice != 0)
+	if (m->row->nice != INT32_MIN)
 		check(m, STEP_NICE, RAW(SYS_setpriority, PRIO_PROCESS, 0, m->row->nice, 0));
 	if (privileged)
 		hold_core(m, core);
@@ -374,6 +401,19 @@ fill(struct spawn_memory *m, const struct spawn_row *row, const char *words, siz
 
 /* -- the spawner -------------------------------------------------------------------- */
 
+static bool
+is_spared(void)
+{
+	char text[16] = "";
+	int fd = open(OOM_SCORE_ADJ, O_RDONLY | O_CLOEXEC);
+
+	if (fd != -1 && read(fd, text, sizeof(text) - 1) == -1)
+		text[0] = '\0';
+	if (fd != -1)
+		(void)close(fd);
+	return text[0] == '-';
+}
+
 CHILD static int
 probe(void *arg UNUSED)
 {
@@ -397,6 +437,13 @@ spawn_init(bool is_privileged)
 	for (int fd = 3; fd < INHERITED; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 
+	/*
+	 * Handlers get no key of the login session that rqd was started from.  A kernel without
+	 * keys has none.
+	 */
+	if (privileged)
+		(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+
 	/* With CLONE_VFORK the child is over when clone(2) returns. */
 	memories[CHILDREN] = map_memory();
 	pid = clone(probe, memories[CHILDREN], CLONE_VM | CLONE_VFORK, NULL);
@@ -405,6 +452,8 @@ spawn_init(bool is_privileged)
 #if defined(__x86_64__) || defined(__aarch64__)
 	shares = probe_ran != 0;
 #endif
+	spared = is_spared();
+	shares = shares && !spared;
 }
 
 pid_t

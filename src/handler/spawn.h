@@ -25,8 +25,9 @@
 /* The step of a start that failed; spawn_step_name() has the names. */
 enum spawn_step {
 	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_NULL, STEP_DUP, STEP_LIMIT, STEP_NICE,
-	STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE, STEP_CHDIR,
-	STEP_EXEC, STEP_USER, STEP_GROUP, STEP_SPAWNER, STEP_CGROUP, STEP_MAX
+	STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE,
+	STEP_ENVIRONMENT, STEP_CHDIR, STEP_EXEC, STEP_USER, STEP_GROUP, STEP_SPAWNER,
+	STEP_CGROUP, STEP_OOM_SCORE, STEP_MAX
 };
 
 /* The child writes it if a step fails before execve(2) has succeeded. */
@@ -55,7 +56,7 @@ struct spawn_row {
 	uid_t		uid;		/* (uid_t)-1: unchanged */
 	gid_t		gid;		/* (gid_t)-1: unchanged */
 	int32_t		umask;		/* -1: unchanged */
-	int32_t		nice;		/* 0: unchanged */
+	int32_t		nice;		/* INT32_MIN: unchanged */
 	uint32_t	argc;
 	uint32_t	envc;
 	uint32_t	ngroups;	/* 0: unchanged */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "handler/environment.h"
 
 #define FIRST_LINE_MAX	256	/* the kernel's BINPRM_BUF_SIZE */
 #define BYTE_ORDER_MARK	"\xef\xbb\xbf"
@@ -74,8 +75,19 @@ start_error_text(const struct queue_config *q, const char *step, int error)
 		return xasprintf("there is no group \"%s\"", q->group);
 	if (strcmp(step, "directory") == 0)
 		return xasprintf("directory %s: %s", q->directory, strerror(error));
-	if (strcmp(step, "env_file") == 0)
-		return xasprintf("env_file %s: %s", q->env_file, strerror(error));
+	if (strcmp(step, "env_file") == 0) {
+		why = environment_error(q->env_file, error);
+		text = xasprintf("env_file %s", why);
+		free(why);
+		return text;
+	}
+	if (strcmp(step, "environment") == 0)
+		return xstrdup("the environment is too large for any process: no variable and no "
+		    "argument may have 128 KiB, and all together (env, env_file, command) not "
+		    "a quarter of the limit of the stack (ulimit -s): put large values in files");
+	if (strcmp(step, "exec") == 0 && error == E2BIG)
+		return xasprintf("command %s: the environment with the variables of this message "
+		    "is too large (env, env_file, env_message)", q->command[0]);
 	if (strcmp(step, "exec") != 0)
 		return xasprintf("%s: %s", step, strerror(error));
 	path = q->command[0];

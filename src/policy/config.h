@@ -28,6 +28,7 @@ enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
+#define CONFIG_NICE_INHERIT	INT32_MIN
 #define CONFIG_PUSH_MAX		10000	/* the highest push_max */
 #define CONFIG_MEMBERS_MAX	32	/* names of env_message */
 
@@ -96,7 +97,7 @@ struct queue_config {
 	char		 *group;	/* "": the user's */
 	char		 *directory;
 	int		  umask;	/* -1: the daemon's */
-	int		  nice;
+	int		  nice;		/* or CONFIG_NICE_INHERIT: the daemon's */
 	/* Resource limits, CONFIG_LIMIT_INHERIT: as the daemon's own. */
 	uint64_t	  limit_nofile;
 	uint64_t	  limit_as;	/* bytes */

@@ -219,6 +219,24 @@ verdict_stopped(const struct judged *j, enum stop stop)
 	return (struct verdict){ .op = VERDICT_RETURN };
 }
 
+/*
+ * Whether the message alone is the reason that nothing was started, so that others may start:
+ * it is larger than a file of ours may be, or its variables are too large, which are the id,
+ * saved text and channel, and those of env_message.  All other causes are the queue's or the
+ * machine's.  (The loader has tested that the environment without the message's has room.)
+ */
+static bool
+is_too_large(const struct message *msg, const struct result *r)
+{
+	bool ours = r->step != NULL && strcmp(r->step, "spawner") == 0;
+	bool execs = r->step != NULL && strcmp(r->step, "exec") == 0;
+
+	if (r->error == EFBIG)
+		return r->step != NULL && strcmp(r->step, "memfd") == 0;
+	return r->error == E2BIG && (ours ||
+	    (execs && (msg->members.len > 0 || msg->channel != NULL)));
+}
+
 static struct verdict
 verdict_end(const struct judged *j, const struct result *r)
 {
@@ -228,10 +246,7 @@ verdict_end(const struct judged *j, const struct result *r)
 	case END_SIGNAL:
 		return verdict_failed(j, r->oom ? REASON_OOM : REASON_SIGNAL, -1);
 	case END_NOT_STARTED:
-		/* These are of this message, which is too large; others may start. */
-		if ((r->error == E2BIG || r->error == EFBIG || r->error == ENOSPC) &&
-		    (r->step == NULL || (strcmp(r->step, "env_file") != 0 &&
-		    strcmp(r->step, "cgroup") != 0)))
+		if (is_too_large(j->msg, r))
 			return verdict_failed(j, REASON_CANNOT_EXECUTE, -1);
 		return (struct verdict){
 			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,

@@ -24,7 +24,7 @@ greet_read_password(struct greet *g, char **cause)
 	const struct redis_options *opt = g->opt;
 	const char *dir = getenv("CREDENTIALS_DIRECTORY");
 	bool named = opt->password_file != NULL && opt->password_file[0] != '\0';
-	char *path = NULL;
+	char *path = NULL, *p;
 	struct buf b = BUF_INIT;
 	size_t len;
 	int fd, rc = 0;
@@ -41,12 +41,16 @@ greet_read_password(struct greet *g, char **cause)
 		if (named || errno != ENOENT)
 			rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
 	} else {
-		len = strcspn(buf_str(&b), "\n");
-		if (len > 0 && b.data[len - 1] == '\r')
+		/* A byte order mark, which some editors write, is no part of it. */
+		p = buf_str(&b);
+		p += strncmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+		len = strcspn(p, "\n");
+		if (len > 0 && p[len - 1] == '\r')
 			len--;
 		if (len == 0)
-			rc = util_cause(cause, "password file %s is empty", path);
-		g->password = xstrndup(b.data, len);
+			rc = util_cause(cause, "password file %s: its first line is empty, and "
+			    "should be the password", path);
+		g->password = xstrndup(p, len);
 		g->password_len = len;
 	}
 	fd_close(&fd);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "rqctl/ctl.h"
 #include "rqctl/out.h"
 
@@ -40,6 +41,8 @@ main(int argc, char **argv)
 {
 	struct ctl ctl = { .status = 0 };
 
+	if (fd_open_standard() == -1)
+		fatal_os("/dev/null: %s", strerror(errno));
 	/* If the reader of our output exits, push must still push the rest. */
 	signal(SIGPIPE, SIG_IGN);
 	out_init();

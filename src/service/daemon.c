@@ -2,7 +2,7 @@
  * The daemon's life; see daemon.h.
  *
  *	start --> RUNNING <--SIGUSR2, rqctl, reload--> QUIET
- *	             | SIGTERM, --until-empty            |
+ *	             | SIGTERM and so on, --until-empty  |
  *	             v                                   |
  *	          FINISHING <----------------------------'
  *	             |       consumers take nothing new; handlers finish, for drain_timeout
@@ -60,6 +60,7 @@
 #include "service/reload_plan.h"
 #include "status/pages.h"
 
+#define SIGNAL_HALT	(SIGRTMIN + 3)	/* stops a container whose image expects systemd in it */
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
@@ -718,9 +719,13 @@ daemon_signal(int signo, void *arg)
 	struct rqd *d = arg;
 	char *cause = NULL;
 
+	if (signo == SIGNAL_HALT)
+		signo = SIGTERM;
 	switch (signo) {
 	case SIGTERM:
 	case SIGINT:
+	case SIGQUIT:
+	case SIGPWR:
 		if (d->drain == DRAIN_NONE) {
 			daemon_drain(d);
 			break;
@@ -729,8 +734,11 @@ daemon_signal(int signo, void *arg)
 			daemon_end_handlers(d);
 		daemon_update(d);
 		break;
-	case SIGHUP:
-		daemon_reload(d);
+	case SIGHUP:	/* -q: its terminal has closed, and nobody sees its output any more */
+		if (d->options->source->queue == NULL)
+			daemon_reload(d);
+		else if (d->drain == DRAIN_NONE)
+			daemon_drain(d);
 		break;
 	case SIGUSR1:
 		if (log_reopen(&cause) == -1)
@@ -824,7 +832,8 @@ daemon_start_queues(struct rqd *d)
 static void
 daemon_start(struct rqd *d)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+	const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGPWR, SIGNAL_HALT, SIGUSR1, SIGUSR2,
+	    SIGHUP };
 	const struct config *config = d->boot;
 
 	/* 1. The spawner. */
@@ -835,8 +844,8 @@ daemon_start(struct rqd *d)
 	spawner_hold(d->options->spawner, d->boot);
 	spawner_hold(d->options->spawner, d->boot);
 
-	/* 2. Signals: from here on SIGTERM is a drain. */
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+	/* 2. Signals: from here on SIGTERM is a drain.  nohup(1) ignores SIGHUP. */
+	for (size_t i = 0; i < ARRAY_LEN(signals) - d->options->ignores_hangup; i++)
 		loop_signal(d->loop, signals[i], daemon_signal, d);
 
 	/*

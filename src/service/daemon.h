@@ -9,6 +9,7 @@
 struct daemon_options {
 	const struct config_source	*source;	/* read again at SIGHUP; borrowed */
 	bool	 until_empty;	/* drain once all queues are empty */
+	bool	 ignores_hangup;	/* -q under nohup(1) */
 	bool	 debug;	/* -v: level debug whatever the file says */
 	const struct config_report	*report;	/* warnings to log at the start; borrowed */
 	struct spawner	*spawner;	/* daemon_run() stops it */

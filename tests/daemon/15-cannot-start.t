@@ -22,10 +22,24 @@ mark	command .*/mark: a byte order mark stands before its #!
 missing	command .*/missing: No such file or directory
 locked	command .*/locked: (is not executable for the queue's user: chmod 755|Permission denied: chmod 755)
 folder	command .*/folder: is a directory
+export	env_file .*/export.env:2: "export" is of shells: write NAME=value alone
+words	env_file .*/words.env:3: there is no "=": write NAME=value
+quote	env_file .*/quote.env:1: a quote that begins in this entry is not closed
+nothing	env_file .*/nothing.env: No such file or directory
+huge	the environment is too large for any process: no variable and no argument may have 128 KiB
 C
+printf 'A=1\nexport B=2\n' >"$T/export.env"
+printf 'A=1\n# B=2\nsome words\n' >"$T/words.env"
+printf 'A="1\nB=2\n' >"$T/quote.env"
+{ printf 'A='; head -c 131072 /dev/zero | tr '\0' x; } >"$T/huge.env"
 
 while read -r name _; do
-	echo "queue \"$name\" { command = {\"$T/$name\"} }"
+	case $name in
+	export | words | quote | nothing | huge)
+		echo "queue \"$name\" { command = {\"/bin/true\"} env_file = \"$T/$name.env\" }" ;;
+	*)
+		echo "queue \"$name\" { command = {\"$T/$name\"} }" ;;
+	esac
 done <"$T/cases" >"$T/queues"
 config_write rqd <"$T/queues"
 
@@ -34,7 +48,7 @@ is $? 0 'what this machine lacks is a warning'
 while IFS='	' read -r name words; do
 	case $(id -u):$words in
 	0:*line*|0:*mark*) unlike "$(cat "$T/t.out")" "/$name:" "rqd -t: root does not read $name" ;;
-	*) like "$(grep "/$name:" "$T/t.out")" "rqd: warning: .*rqd.conf:[0-9]+: $words" "rqd -t: $name" ;;
+	*) like "$(cat "$T/t.out")" "rqd: warning: .*rqd.conf:[0-9]+: $words" "rqd -t: $name" ;;
 	esac
 	echo '{"id":1}' | RQD_CONFIG=$T/rqd.conf "$RQCTL" try "$name" >"$T/try.out" 2>&1
 	ok "[ $? -eq 126 ] || [ $? -eq 127 ]" "rqctl try $name: as a shell ends"
@@ -45,8 +59,15 @@ rqd_run rqd -c "$T/rqd.conf"
 while IFS='	' read -r name words; do
 	r lpush "$name" '{"id":1}' >/dev/null
 	ok "log_wait 10 'event=suspended queue=$name '" "$name: the queue is suspended"
-	like "$(log_lines "event=suspended queue=$name ")" "error=\"$words" 'and the log says why'
+	like "$(log_lines "event=suspended queue=$name " | sed 's/\\"/"/g')" "error=\"$words" 'and the log says why'
+	is "$(log_count "event=(retry|dead) queue=$name ")" 0 'which costs the message no attempt'
 done <"$T/cases"
+
+# A file that an editor has saved with a byte order mark, and one that was corrected.
+printf '\357\273\277B=2\n' >"$T/words.env"
+ctl probe words >/dev/null
+ok 'log_wait 20 "event=acked queue=words"' 'a corrected env_file, with a byte order mark: the message runs'
+is "$(log_count 'Unknown error')" 0 'every error has a text'
 
 if [ "$(id -u)" -eq 0 ]; then
 	echo "queue \"q\" { command = {\"$T/locked\"} user = \"no-such-user\" }" | config_write who

@@ -1,5 +1,6 @@
 #!/bin/sh
-# TERM, INT, a second TERM, HUP, USR1, USR2.
+# All signals that service managers, container images and terminals send: TERM and those like
+# it, a second one, HUP, USR1, USR2, WINCH, TSTP.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -247,3 +248,48 @@ C
 	[ "$STATUS" -eq 0 ] || killed=$((killed + 1))
 done
 is "$killed" 0 'of 50 daemons under a burst of SIGTERM all exit with 0'
+
+# -- the other signals that stop a service ---------------------------------------------------
+HALT=$(python3 -c 'import signal; print(int(signal.SIGRTMIN) + 3)' 2>/dev/null) || HALT=37
+r del q qBACKUP qRETRY qCONTEXT qDELIVERY >/dev/null
+n=$(log_count 'event=acked')
+for signal in QUIT PWR "$HALT"; do
+	rm -f "$T/finish"
+	: >"$T/began"
+	conf 60s >"$T/start"
+	rqd_start <"$T/start"
+	push "half-$signal"
+	began "half-$signal"
+	drains=$(log_count event=draining)
+	rqd_signal WINCH
+	rqd_signal "$signal"
+	wait_ok 10 '[ "$(log_count event=draining)" -gt "$drains" ]' "signal $signal: drains"
+	touch "$T/finish"
+	rqd_wait
+	is "$STATUS $(log_count 'event=acked')" "0 $((n += 1))" 'after the handler: exit 0, and SIGWINCH is ignored'
+done
+
+# -- -q: its terminal is closed ----------------------------------------------------------------
+: >"$T/began"
+rm -f "$T/finish"
+rqd_run line -o "redis.server=unix:$SOCK" -q q -- "$T/work"
+push half-hup
+began half-hup
+rqd_signal HUP line
+wait_ok 10 '[ "$(log_count event=draining line)" = 1 ]' 'rqd -q: SIGHUP drains'
+rqd_signal HUP line
+touch "$T/finish"
+rqd_wait line
+is "$STATUS $(log_count 'event=acked' line)" '0 1' 'and a second one takes no handler'"'"'s time'
+
+if command -v nohup >/dev/null; then
+	: >"$T/began"
+	RQD_WRAPPER="nohup $RQD_WRAPPER"
+	rqd_run line -o "redis.server=unix:$SOCK" -q q -- "$T/work"
+	rqd_signal HUP line
+	push half-nohup
+	began half-nohup
+	log_wait 10 event=acked 2 line
+	is "$(log_count event=draining line) $(log_count event=acked line)" '1 2' 'under nohup it is ignored'
+	rqd_stop line
+fi

@@ -31,13 +31,16 @@ defaults { env = {"OUT=$T/out"} leftovers = "keep" $AS }
 queue "slow" { command = {"$T/slow"} }
 C
 
-# shellcheck disable=SC2086
-REDIS_SERVER=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
-    "$RQD" -c "$T/rqd.conf" >"$T/log" 2>&1 &
-outer=$!
-OTHER_PIDS=$outer
-wait_for 10 'grep -q event..\"ready "$T/log"'
-first=$(pgrep -P $outer)
+first() {	# starts it; $first is its number out here
+	# shellcheck disable=SC2086
+	REDIS_SERVER=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
+	    "$RQD" -c "$T/rqd.conf" >"$T/log" 2>&1 &
+	outer=$!
+	OTHER_PIDS=$outer
+	wait_for 10 'grep -q event..\"ready "$T/log"'
+	first=$(pgrep -P $outer)
+}
+first
 is "$(awk '/^NSpid:/ { print $NF }' "/proc/$first/status")" 1 'rqd is process 1'
 
 for i in 1 2 3 4 5 6 7 8; do r lpush orders "m$i" >/dev/null; done
@@ -55,3 +58,18 @@ is $? 0 'SIGTERM: exit status 0'
 ok 'grep -q ended "$T/out"' 'after the handler has ended'
 is "$(r exists slowBACKUP slow slowRETRY)" 0 'and its message was acked'
 OTHER_PIDS=''
+
+# A process 1 does not die of a signal that it does not handle; these stop it.
+HALT=$(python3 -c 'import signal; print(int(signal.SIGRTMIN) + 3)' 2>/dev/null) || HALT=37
+for signal in QUIT PWR INT "$HALT"; do
+	first
+	: >"$T/out"
+	r lpush slow x >/dev/null
+	wait_for 10 'grep -q begun "$T/out"'
+	kill -WINCH "$first"
+	kill -"$signal" "$first"
+	wait_for 20 '! is_child "$outer"' || kill -KILL "$outer"
+	wait "$outer"
+	is "$? $(grep -c ended "$T/out")" '0 1' "signal $signal: exit status 0, after the handler"
+	OTHER_PIDS=''
+done

@@ -478,13 +478,13 @@ printf '# x\nname = "a' >d/3.conf
 include 'max_handlers = 3\ninclude("d/*.conf")\nlease = 1s\nbogus = 1\ninclude("none.d/*.conf")' \
     't.conf:3: lease does not belong here: it stands in queue "NAME" { } or defaults { }' \
     't.conf:4: unknown option "bogus"' 'd/10.conf:2: redis is not closed: "}" is missing at the end of the file' \
-    'd/2.conf:3: value 99 for nice is out of range -20 to 19: the nice value' \
+    'd/2.conf:3: value 99 for nice is out of range -20 to 19 or "inherit": the nice value' \
     'd/2.conf:4: max_handlers is given twice (first at t.conf:1)' \
     'd/3.conf:2: this string is not closed: " is missing'
 rm d/10.conf d/3.conf
 include 'max_handlers = 3\ninclude("d/*.conf")\nQ{}' \
     't.conf:3: queue "q" is defined twice (first at d/2.conf:2)' \
-    'd/2.conf:3: value 99 for nice is out of range -20 to 19: the nice value' \
+    'd/2.conf:3: value 99 for nice is out of range -20 to 19 or "inherit": the nice value' \
     'd/2.conf:4: max_handlers is given twice (first at t.conf:1)'
 for file in missing.conf /tmp /dev/null; do
 	# shellcheck disable=SC2086

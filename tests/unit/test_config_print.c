@@ -104,7 +104,7 @@ add_value(struct buf *b, const struct option *o)
 		buf_printf(b, "\"%o\"", (unsigned)unit_below(01000));
 		break;
 	case OPTION_INT: case OPTION_INT64: case OPTION_SIZE: case OPTION_LIMIT:
-	case OPTION_LIMIT_SIZE: case OPTION_DURATION:
+	case OPTION_LIMIT_SIZE: case OPTION_DURATION: case OPTION_NICE:
 		add_number(b, o, 1);
 		break;
 	case OPTION_LIMIT_TIME:
@@ -309,7 +309,7 @@ TEST(test_bytes)
 TEST(test_hash)
 {
 	static const struct { const char *text; bool same; } cases[] = {
-		{ "# x\nqueue \"q\" { nice = 0 command = {\"/c\"} lease = 1m }", true },
+		{ "# x\nqueue \"q\" { nice = \"inherit\" command = {\"/c\"} lease = 1m }", true },
 		{ "name = \"other\" queue \"q\" { command = {\"/c\"} }", true },
 		{ "defaults { command = {'/c'} } queue q { }", true },
 		{ "queue \"q\" { command = {\"/c\"} nice = 1 }", false },

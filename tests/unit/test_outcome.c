@@ -22,6 +22,7 @@ struct row {
 #define SIGNALED(n)	{ .end = END_SIGNAL, .signo = (n) }
 #define OOM(e, n)	{ .end = (e), .status = (n), .signo = (n), .oom = true }
 #define NOT_STARTED(n)	{ .end = END_NOT_STARTED, .error = (n) }
+#define TOO_LARGE(s)	{ .end = END_NOT_STARTED, .error = E2BIG, .step = (s) }
 #define STOPPED(s, n)	{ .end = END_EXIT, .status = (n), .stop = (s) }
 #define KILLED(s)	{ .end = END_SIGNAL, .signo = SIGTERM, .stop = (s) }
 #define ASKED(d)	{ .end = END_ANSWER, .said = SAID_RETRY, .delay = (d) }
@@ -80,14 +81,18 @@ static const struct row rows[] = {
 	/* The handler could not be started. */
 	{ NOT_STARTED(ENOENT), 0, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(EAGAIN), 2, RETURN(CANNOT, CANNOT) },
-	{ NOT_STARTED(E2BIG), 0, RETRY(CANNOT, 10 * SEC, NO) },
+	{ NOT_STARTED(E2BIG), 0, RETURN(CANNOT, CANNOT) },
+	{ TOO_LARGE("exec"), 0, RETURN(CANNOT, CANNOT) },
+	{ TOO_LARGE("environment"), 2, RETURN(CANNOT, CANNOT) },
+	{ TOO_LARGE("spawner"), 0, RETRY(CANNOT, 10 * SEC, NO) },
 	{ NOT_STARTED(ETIMEDOUT), 1, RETURN(CANNOT, CANNOT) },
 	{ NOT_STARTED(EINVAL), 1, RETURN(CANNOT, CANNOT) },
-	{ NOT_STARTED(ENOSPC), 0, RETRY(CANNOT, 10 * SEC, NO) },
-	{ NOT_STARTED(EFBIG), 1, RETRY(CANNOT, 20 * SEC, NO) },
+	{ NOT_STARTED(ENOSPC), 0, RETURN(CANNOT, CANNOT) },
+	{ { .end = END_NOT_STARTED, .error = EFBIG, .step = "memfd" }, 1,
+	    RETRY(CANNOT, 20 * SEC, NO) },
 	{ { .end = END_NOT_STARTED, .error = EFBIG, .step = "env_file" }, 1,
 	    RETURN(CANNOT, CANNOT) },
-	{ NOT_STARTED(E2BIG), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ TOO_LARGE("spawner"), 2, DEAD(REASON_ATTEMPTS, NO) },
 	{ { .end = END_NOT_STARTED, .error = ENOENT, .stop = STOP_DRAIN }, 0,
 	    RETURN(REASON_DRAIN, NO) },
 
@@ -192,7 +197,7 @@ static const struct row suspended_rows[] = {
 	{ KILLED(STOP_DRAIN), 2, RETURN(REASON_DRAIN, NO) },
 	{ KILLED(STOP_LOST), 2, STALE },
 	{ NOT_STARTED(ENOENT), 2, RETURN(CANNOT, CANNOT) },
-	{ NOT_STARTED(E2BIG), 2, LATER(CANNOT, 40 * SEC, NO) },
+	{ TOO_LARGE("spawner"), 2, LATER(CANNOT, 40 * SEC, NO) },
 	{ ASKED(0), 1, LATER(REASON_ANSWER, 0, NO) },
 	{ ASKED(0), 2, LATER(REASON_ANSWER, 0, NO) },
 	{ { .end = END_ANSWER, .said = SAID_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
@@ -239,6 +244,30 @@ TEST(test_cancelled)
 	/* A handler that ended before the signal: its result counts. */
 	v = outcome_decide(&m, &(struct result){ .end = END_EXIT }, false, 1);
 	assert_int_equal(v.op, VERDICT_ACK);
+}
+
+/* The environment of the queue alone has room, so the message's variables are too large. */
+TEST(test_too_large)
+{
+	static const struct verdict failed = RETRY(CANNOT, 10 * SEC, NO);
+	static const struct verdict returned = RETURN(CANNOT, CANNOT);
+	struct message m = { .cfg = &queue };
+	struct result r = TOO_LARGE("exec");
+	char channel[] = "c";
+	struct verdict v;
+
+	buf_addc(&m.members, '\0');
+	v = outcome_decide(&m, &r, false, 1);
+	assert_verdict(&v, &failed);
+	r.step = "environment";
+	v = outcome_decide(&m, &r, false, 1);
+	assert_verdict(&v, &returned);
+	buf_done(&m.members);
+
+	r.step = "exec";
+	m.channel = channel;
+	v = outcome_decide(&m, &r, false, 1);
+	assert_verdict(&v, &failed);
 }
 
 TEST(test_suspended)
