@@ -857,7 +857,8 @@ consumer_ticked(const struct tick_report *t, void *arg)
 	c->stats.n[STAT_PROMOTED] += t->promoted;
 	c->stats.n[STAT_DROPPED] += t->dropped;
 	if (t->requeued > 0)
-		queue_event(c->cfg, LOG_LV_WARN, "requeued", LF_INT("count", t->requeued));
+		queue_event(c->cfg, LOG_LV_WARN, "requeued", LF_INT("count", t->requeued),
+		    LF_STR("ids", t->ids));
 	if (t->promoted > 0)
 		queue_event(c->cfg, LOG_LV_DEBUG, "promoted", LF_INT("count", t->promoted));
 	if (t->dropped > 0)

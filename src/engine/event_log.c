@@ -166,7 +166,9 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 		warning = leases ? "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost";
-	log_event(event.level, event.name, &ctx, end_field(r, signal), duration_field(r),
+	log_event(event.level, event.name, &ctx, msg->crashes > 0 ?
+	    LF_INT("crashes", msg->crashes) : LF_STR("crashes", NULL),
+	    end_field(r, signal), duration_field(r),
 	    cpu_field(r), maxrss_field(r, maxrss),
 	    LF_STR("reason", v->reason != REASON_NONE ? reason_name(v->reason) : NULL),
 	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?

@@ -480,5 +480,6 @@ leased_free(struct queue *q)
 		free(a->due[i]);
 	free(a->due);
 	free(a->cause);
+	free(a->round_ids);
 	free(a);
 }

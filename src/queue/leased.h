@@ -183,6 +183,8 @@ struct leased {
 	usec_t			  delayed_at;	/* as retry_at */
 	struct timer		  retry_look;	/* set: a change for later waits for a look */
 	struct timer		  rate;		/* set: no pop before, by the rate, or for others */
+	bool			  crowded;	/* it is set until a message is done: Redis is full,
+						 * or no group has a place */
 	struct timer		  backoff;	/* set: a push waits for other daemons */
 	struct timer		  poll;		/* polling, the end of a pause, after errors */
 
@@ -211,6 +213,7 @@ struct leased {
 	usec_t			  tick_not_before;	/* mono: after an error */
 	unsigned		  tick_failures;	/* in a row */
 	struct tick_report	  round;	/* what its ticks have moved */
+	char			 *round_ids;	/* of its first ones that were requeued; NULL */
 	uint64_t		  counted[STAT_MAX];	/* what a tick on its way adds to QSTATS */
 	/* Where the next tick goes on: in QBACKUP, QDELIVERY, and the source. */
 	int64_t			  tick_rank;

@@ -31,6 +31,7 @@
 #define POP_MOST	200		/* messages; renew.lua renews as many of a late pop */
 #define RATE_PAUSE	(10 * MSEC)	/* within RATE_SLACK: the rate stays the same */
 #define RATE_LONGEST	MINUTE		/* then pop again: the rate may have changed */
+#define ROOM_PAUSE	(100 * MSEC)	/* nothing may be taken, or held, until a message is done */
 #define LOSSES_MAX	2		/* more lost replies in a row are the fault of a message */
 
 static void	leased_reclaim(void *);
@@ -246,10 +247,15 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 
 	leased_saw_list(a, reply_at(reply, POP_TAKEN), reply_at(reply, POP_WAITING));
 	/* A limit of the fleet counts only if it has held messages back. */
+	a->crowded = false;
 	if (limited[0] == '\0' || (!waiting && !due)) {
 		limited = NULL;
 	} else if (strcmp(limited, "fleet") == 0) {
 		full = true;
+	} else if (strcmp(limited, "memory") == 0 || strcmp(limited, "held") == 0) {
+		/* Results of other daemons end that, too, and nothing reports them. */
+		a->crowded = true;
+		timer_set(&a->rate, ROOM_PAUSE);
 	} else {
 		wait = leased_usec(reply_double_at(reply, POP_LIMITED)) + MSEC;
 		if (wait < RATE_PAUSE)

@@ -325,6 +325,11 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	}
 	if (complained && good && a->refused == 0)
 		leased_complain(a, LEASED_SETTLE, NULL);
+	if (good && a->crowded) {
+		a->crowded = false;
+		timer_stop(&a->rate);
+		leased_saw_work(a);
+	}
 }
 
 /* -- calls: their words --------------------------------------------------------- */

@@ -246,7 +246,7 @@ leased_renew_due(void *arg)
 enum {
 	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
 	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,
-	TICK_SCAN, TICK_TAKEN, TICK_OTHERS, TICK_FIELDS
+	TICK_SCAN, TICK_TAKEN, TICK_OTHERS, TICK_IDS, TICK_FIELDS
 };
 static const char leased_tick_form[] = {
 	[TICK_NOW] = FIELD_NUMBER, [TICK_MORE] = FIELD_INT, [TICK_REQUEUED] = FIELD_INT,
@@ -254,7 +254,7 @@ static const char leased_tick_form[] = {
 	[TICK_EXPIRES] = FIELD_TIME, [TICK_DUE] = FIELD_TIME, [TICK_DELAYED] = FIELD_TIME,
 	[TICK_RANK] = FIELD_INT, [TICK_CURSOR] = FIELD_STR, [TICK_WARNING] = FIELD_STR,
 	[TICK_SCAN] = FIELD_STR, [TICK_TAKEN] = FIELD_INT, [TICK_OTHERS] = FIELD_INT,
-	[TICK_FIELDS] = 0
+	[TICK_IDS] = FIELD_STR, [TICK_FIELDS] = 0
 };
 
 /*
@@ -326,6 +326,8 @@ leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 
 	a->tick_failures = 0;
 	a->round.requeued += requeued;
+	if (a->round_ids == NULL && reply_str_at(reply, TICK_IDS)[0] != '\0')
+		a->round_ids = xstrdup(reply_str_at(reply, TICK_IDS));
 	a->round.promoted += promoted;
 	a->round.dropped += (unsigned)reply_int_at(reply, TICK_DROPPED);
 	a->tick_rank = reply_int_at(reply, TICK_RANK);
@@ -371,9 +373,11 @@ leased_ticked(struct leased *a, struct call *call UNUSED, enum conn_answer answe
 		return;
 	}
 	report = a->round;
+	report.ids = a->round_ids;
 	a->round = (struct tick_report){ 0 };
 	if (report.requeued + report.promoted + report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
+	xreplace(&a->round_ids, NULL);
 }
 
 void

@@ -90,9 +90,11 @@ struct fetched {
 	unsigned		 got;
 	enum fetch_status	 status;
 	bool			 more;		/* the queue knows of more: ready() will come */
-	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet", "rate", or
-						 * "results" (refused ones have the slots);
-						 * borrowed for the call */
+	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet", "rate",
+						 * "memory" (Redis is full), "held" (the
+						 * oldest may not be held) or "results"
+						 * (refused ones have the slots); borrowed
+						 * for the call */
 };
 
 /*
@@ -101,6 +103,7 @@ struct fetched {
  */
 struct tick_report {
 	unsigned	requeued, promoted, dropped;
+	const char	*ids;		/* of some that were requeued; NULL */
 	const char	*warning;	/* NULL, or a sentence: once per change of state */
 	const char	*refused;	/* why Redis refuses results; "": it accepts them again */
 };

@@ -413,7 +413,7 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	    rig_script(r, r->by != NULL ? "groups_tick" : "tick", "QBCRDLSXHGO", &w);
 	if (reply == NULL)
 		return -1;
-	assert_int_equal(reply->elements, 15);
+	assert_int_equal(reply->elements, 16);
 	if (r->consumer != NULL)
 		snprintf(t->scan, sizeof(t->scan), "%s", reply->element[12]->str);
 	t->more = reply->element[1]->integer;

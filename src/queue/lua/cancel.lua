@@ -26,6 +26,10 @@ local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local H, G, O = KEYS[7], KEYS[8], KEYS[9]
 local call = redis.call
 local mode, dead_max, host, tag, group, tell = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7]
+--@ include full
+local crammed = mode == 'dead' and is_full(R)
+-- Fields and tags of the message go.
+local function frees(message) return 500 + #message / 32 end
 --@ include mark
 --@ include letter
 --@ include stream_entry

@@ -18,6 +18,10 @@ local K, X = KEYS[1], KEYS[2]
 local call = redis.call
 local list, mode, dead_max, host = ARGV[1] ~= 'zset', ARGV[2], ARGV[3], ARGV[4]
 local tell, message, first = ARGV[9], ARGV[8], ARGV[1] == 'left' and 1 or -1
+--@ include full
+local known, crammed = pcall(is_full, K)
+crammed = known and crammed
+local function frees(message) return #message / 32 end
 --@ include letter
 
 local there

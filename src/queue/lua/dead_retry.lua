@@ -14,6 +14,7 @@
 --         saved text of its letter again.  Of a zset each id is in Q, due now, or before, if
 --         it was; with a saved text in QRETRY, as a retry, unless it is there or runs: then
 --         the text is dropped.  A letter without message stays.
+--         While Redis is full, an error if that many retries wait already.
 -- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
 --@ sources list zset
 local call, room = redis.call, tonumber(ARGV[1])
@@ -27,6 +28,8 @@ local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 call('HLEN', C)
 call('HLEN', D)
 call('XLEN', X)
+--@ include full
+local crammed = is_full(R)
 call('ZREMRANGEBYRANK', B, 1, 0)
 call('ZADD', R, 'XX', 0, '\0' .. now)
 
@@ -74,6 +77,13 @@ for i = 2, #ARGV do
   end
   if body then
     if moved > 0 and bytes > room then break end
+--@ for list
+    -- A retry takes more memory than its letter.
+    if crammed and call('ZCARD', R) >= MANY then
+      if moved > 0 then break end
+      return redis.error_reply('OOM Redis is full (maxmemory), and has ' .. MANY .. ' retries of this queue')
+    end
+--@ end
     put(letter, id, body, saved)
     call('XDEL', X, letter)
     moved = moved + 1

@@ -18,6 +18,10 @@ local C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local H, G, O = KEYS[6], KEYS[7], KEYS[8]
 local call = redis.call
 local bury, dead_max, host, group, tell = ARGV[1] == 'bury', ARGV[2], ARGV[3], ARGV[5], ARGV[6]
+--@ include full
+local crammed = bury and is_full(R)
+-- Fields and tags of the message go.
+local function frees(message) return 500 + #message / 32 end
 --@ include mark
 --@ include letter
 --@ include stream_entry

@@ -29,8 +29,9 @@
 --         status "ok", or "late" (after its deadline), or "paused" (then: why, its TTL
 --         in ms or -1);
 --         due: first time in QRETRY, "" if empty; idlen: length of the id in
---         the tag; limited: "", or the limit that held messages back: "fleet", or the
---         seconds until the rate allows one; taken: how many the fleet has taken from Q
+--         the tag; limited: "", or the limit that held messages back: "fleet", "memory" (Redis
+--         is full), "held" (the oldest of the list waits for its group, and may not be held),
+--         or the seconds until the rate allows one; taken: how many the fleet has taken from Q
 --         so far, -1 if this pop has not counted; payload: an integer (its length) if it
 --         is not sent; {payload, text} if an earlier delivery has saved a text.
 --         Of a stream, waiting is 0 if the group is at its end, else 1; of a zset, the
@@ -70,7 +71,8 @@ local waiting = due_by(Q, now)
 --@ for groups
 local H, G, O = KEYS[9], KEYS[10], KEYS[11]
 local by, places = ARGV[13], tonumber(ARGV[14])
-local any_held = call('ZCARD', H) > 0
+local held_before = call('ZCARD', H)
+local any_held = held_before > 0
 --@ include groups
 --@ include places
 --@ for stream
@@ -134,11 +136,13 @@ local looked, due, passed = 0, first ~= nil and tonumber(first) <= now, 0
 local left, each = match(ARGV[10], ' (%d+) (%d+)$')
 left, each = tonumber(left or math.huge), tonumber(each or 1)
 
--- Each of these commands will follow, and changes nothing now.  The first is one that
--- Redis does not refuse at maxmemory; after it Redis refuses none.  So only a missing
--- permission can end the script from here on, and it does so here.  After the first
+-- Each of these commands will follow, and changes nothing now.  At maxmemory Redis refuses
+-- the first one, which is no error, and not the second one; after it Redis refuses none.  So
+-- only a missing permission can end the script from here on, and it does so here.  After the first
 -- real write it would leave a message twice, and once more with each pop.  HSET cannot
 -- be tested: it is the first real write.
+--@ include full
+local crammed = is_full(B)
 if due then
   call('ZREM', R, nobody)
   call('HDEL', D, nobody)
@@ -170,7 +174,6 @@ call('HDEL', D, nobody)
 if due then xread('18446744073709551615-18446744073709551614') end
 call('XACK', Q, group, '0-0')
 --@ end
-call('ZADD', B, 'XX', 0, nobody)
 -- Writes the rate as if all n came; it is written again when the number is known.
 local function save_rate(messages)
   local ahead = tat + messages * gap
@@ -283,6 +286,9 @@ local function take(tags, values)
       if own[i] and any_held and places > 1 then group_now(own[i]) end
       if enters(group) then
         starts[i] = group
+      elseif crammed then
+        -- It would take more memory where it is held.
+        passed, body = passed + 1, nil
       else
         local field = saved(tag, values[i])
         local kept = field and call('HGET', C, field)
@@ -388,6 +394,35 @@ end
 --@ include pop_stream
 --@ end
 
+-- A message takes more memory when it has left its source.  So while Redis is full a queue takes
+-- new ones only up to MANY.  As that many retries may wait for hours, it then tries one every 5 s,
+-- and twice as many at once if none of those before has become a retry: the field "crammed" of
+-- QSTATS has the time, how many they were, and how many were in flight or retries.
+local spare, tried, many, new = math.huge, nil, 0, 0
+if crammed then
+  many = call('ZCARD', B) + call('ZCARD', R)
+  spare = MANY - many
+  if spare < 1 then
+    local value = redis.pcall('HGET', S, 'crammed')
+    local last, count, before = match(type(value) == 'string' and value or '', '^(%d+%.%d+) (%d+) (%d+)$')
+    last = tonumber(last)
+    if last and many <= tonumber(before) then tried = math.min(2 * count, 32)
+    elseif not last or last > now or now - last >= 5 then tried = 1 end
+    spare = tried or 0
+  end
+--@ for stream
+  -- These are copied.
+  room = math.min(room, 65536)
+--@ end
+  local take_fresh = fresh
+  fresh = function(enough, newest)
+    local before = got
+    if spare > 0 then take_fresh(math.min(enough, got + spare), newest) end
+    spare = spare - (got - before)
+    new = new + got - before
+  end
+end
+
 -- Due retries and new messages take turns, so that neither can starve the other.  ARGV says
 -- which sort comes first.  That sort gets half of n, rounded up, and the other one the rest.
 -- If one has too few, the other fills up.  "due" gives retries all of n.
@@ -426,4 +461,9 @@ out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 if passed > 0 and got == 0 then out[4] = string.format('%.6f', now + 0.1) end
 out[5] = dropped
 out[6] = got == n and limited() or ''
+if tried and new > 0 then redis.pcall('HSET', S, 'crammed', stamp .. ' ' .. new .. ' ' .. many) end
+if spare < 1 and got < n and not full then out[6] = 'memory' end
+--@ for groups
+if blocked and got < n then out[6] = 'held' end
+--@ end
 return out

@@ -87,6 +87,8 @@ call('XLEN', Q)
 --@ include stream_entry
 hooks.leave = function(tags, done) if done then acknowledge(tags) end end
 --@ end
+--@ include full
+local crammed = is_full(R)
 -- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
 if ARGV[first] == 'grow' then call('ZADD', R, 'XX', 0, '\0') end
 --@ include mark
@@ -153,6 +155,13 @@ if ARGV[first] == 'push' or ARGV[first] == 'grow' then
 --@ include hand_over
 end
 
+-- A message is in flight only for a while, and takes more memory then: the letter is compared with
+-- what its message takes where it waits for its first delivery.  An entry of a stream stays there.
+--@ for list groups zset
+local function frees(message) return #message / 32 end
+--@ for stream
+local function frees(message) return -#message end
+--@ end
 --@ include letter
 local words = {ack = 3, retry = 4, defer = 4, keep = 4, ['return'] = 3, dead = 9, stale = 3, save = 4, hold = 5}
 local copied = 0

@@ -18,11 +18,12 @@
 --                    the last step returned; max: as pop
 --         then       COUNTER DELTA ... for QSTATS
 -- Returns {now, more, requeued, promoted, dropped, waiting, expires, due,
---         delayed, rank, cursor, warning, scan, taken, others}
+--         delayed, rank, cursor, warning, scan, taken, others, ids}
 --         expires: no delivery in QBACKUP expires before this time, due: first time
 --         in QRETRY, delayed: first in QDELAYED if within 15 s; "" if none; scan: see ARGV;
 --         taken: how many the fleet has taken from Q, -1 if that is not known;
---         others: 1 if the tick saw a consumer that takes messages without counting them
+--         others: 1 if the tick saw a consumer that takes messages without counting them;
+--         ids: of the first eight that were put back, with commas between
 -- Effect  Expired and rqd's (has a field in QDELIVERY): to QRETRY, due now, token
 --         and counts kept.  Expired and foreign: payload to Q.  Without
 --         payload: dropped.  A time more than a day ahead: set to now.  Due in
@@ -51,7 +52,7 @@ call('ZCARD', R)
 call('HLEN', D)
 local hooks = {}
 local requeued, promoted, dropped, bytes, looked, more, warning = 0, 0, 0, 0, 0, 0, ''
-local expires = math.huge
+local expires, ids = math.huge, {}
 
 local function attempt(f)
   local plain, last = call, ''
@@ -98,6 +99,8 @@ counters = 13
 --@ include stream_entry
 --@ include stream_message
 --@ include stream_new
+--@ include full
+local crammed = is_full(R)
 attempt(function() waiting = unread() end)
 --@ end
 
@@ -128,6 +131,10 @@ local function expire(tag, since, own)
   end
   call('ZREM', B, tag)
   requeued = requeued + 1
+  if #ids < 8 and #tag <= 300 then
+    local value = own and call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
+    ids[#ids + 1] = string.sub(tag, 1, tonumber(string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')) or -1)
+  end
   return true
 end
 
@@ -340,4 +347,4 @@ local due = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 for i = counters, #ARGV - 1, 2 do redis.pcall('HINCRBY', S, ARGV[i], ARGV[i + 1]) end
 return {stamp, more, requeued, promoted, dropped, waiting,
   expires < math.huge and string.format('%.6f', expires) or '',
-  due, delayed, rank, cursor, warning, hooks.scan or '', hooks.so_far or -1, hooks.others or 0}
+  due, delayed, rank, cursor, warning, hooks.scan or '', hooks.so_far or -1, hooks.others or 0, table.concat(ids, ',')}

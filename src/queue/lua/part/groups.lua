@@ -71,8 +71,21 @@ local function permitted()
   if call('ZCARD', H) == 0 then return end
   call('HEXISTS', C, '\0')
   call('ZSCORE', R, '\0')
+  call('ZMSCORE', R, '\0')
   call('ZRANGEBYLEX', O, '[', '[', 'LIMIT', '0', '0')
   call('ZREM', H, '\0')
+end
+
+-- Whether a handler holds the group, which has these rows of places.
+local function is_kept(group, rows)
+  local tags = {}
+  for i, r in ipairs(rows) do tags[i] = string.sub(r, #group + 4) end
+  for i = 1, #tags, 100 do
+    for _, due in ipairs(call('ZMSCORE', R, unpack(tags, i, math.min(i + 99, #tags)))) do
+      if is_later(due) then return true end
+    end
+  end
+  return false
 end
 
 local function leave_groups(tags, most)
@@ -98,9 +111,7 @@ local function leave_groups(tags, most)
     else
       local rows = call('ZRANGEBYLEX', O, '[' .. group .. '\0000', '(' .. group .. '\0001')
       n = most and math.min(most - #rows, n + 1) or n
-      for i = 1, n > 0 and #rows or 0 do
-        if is_later(call('ZSCORE', R, string.sub(rows[i], #group + 4))) then n = 0 break end
-      end
+      if n > 0 and is_kept(group, rows) then n = 0 end
     end
     if n > 0 then promoted = promoted + promote(group, n) end
   end

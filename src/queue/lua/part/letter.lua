@@ -2,15 +2,36 @@
 -- Needs   call; X: QDEAD; dead_max: letters to keep, "0": all; host; tell: "", or
 --         "COMMAND:WHOLE:QUEUE": the last of KEYS is a list, which COMMAND pushes to, the queue is named
 --         QUEUE, and if WHOLE is "1" the message is told, too.
+--         crammed: whether Redis is full (see part/full.lua), and then frees(message): by how many
+--         bytes letter and announcement may be larger than the message.
 --         Before letter() a command must have had an effect, or tested that it may have one
 -- Gives   letter(id, message, reason, attempts, status, error, answer, usage, saved): writes it,
 --         without an empty answer; usage: "CPU MAXRSS", "" or nil; saved: a text, or nil or false;
 --         why it was not written, or nil.  told: bytes of a message that are told
 --
+-- While Redis is full, the announcement has no message, and the error is cut to the room that there
+-- is, but not below LEAST bytes.  Where that is too much, letters may add SLOW bytes a second, by
+-- the time of the newest; or a letter replaces an old one.
+--
 -- Only the first letter of a call drops old ones: after dead_max was lowered they may be
 -- very many.  500 are more than a call writes.
 local push, whole, from_queue = string.match(tell or '', '^(%u+):(%d):(.*)$')
-local told = whole == '1' and 32768 or 0
+local told = whole == '1' and not crammed and 32768 or 0
+local LEAST, SLOW = 100, 100
+local most_letters = tonumber(dead_max)
+
+-- How many bytes of an error there is room for; nil: no letter may be written.  rest: bytes of the
+-- letter besides message and error.
+local function room_for_error(message, rest)
+  local room = frees(message) - rest
+  if push then room = (room - rest) / 2 end
+  if room >= LEAST then return math.floor(room) end
+  if not push and most_letters > 0 and call('XLEN', X) >= most_letters then return LEAST end
+  local t = call('TIME')
+  local since = t[1] * 1000 + t[2] / 1000 - (LEAST - room) * 1000 / SLOW
+  if #call('XRANGE', X, string.format('%.0f', math.max(since, 0)), '+', 'COUNT', 1) > 0 then return nil end
+  return LEAST
+end
 
 local function is_utf8(s)
   for _, p in ipairs(string.find(s, '[\128-\255]') and {'[\194-\223][\128-\191]',
@@ -80,6 +101,12 @@ local function letter(id, message, reason, attempts, status, error, answer, usag
     refusal(redis.pcall('XDEL', X, '0-0'), 'XDEL') or refusal(there, 'EXISTS'))
   if why then return why end
 
+  if crammed then
+    answer = string.sub(answer, 1, LEAST)
+    local room = room_for_error(message, 200 + #id + #host + #answer + #(saved or ''))
+    if not room then return 'OOM Redis is full (maxmemory), and the dead letter needs more than its message frees' end
+    error = string.sub(error, -room)
+  end
   local words = {'XADD', X, 'MAXLEN', '~', dead_max, 'LIMIT', '500'}
   if dead_max == '0' then words = {'XADD', X} end
   dead_max = '0'

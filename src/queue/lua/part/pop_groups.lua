@@ -1,13 +1,16 @@
 -- pop_groups: takes new messages from a list, whose messages belong to groups.
--- Needs   pop; ident(body); places; by: the member that names the group, or "/"
+-- Needs   pop; ident(body); places; by: the member that names the group, or "/"; crammed; held_before
 -- Gives   fresh(enough); took, counted: as pop_list; put_aside(id, ...), hold(): for a due retry
 --
 -- A message whose group is full, or has messages that wait, leaves the list, too: it is held.
+-- If Redis is full, or HELD_MOST are held, it stays, and so do those behind it in the list.
 -- Its tag ends in "#" and a name that no other tag has: pushed and replayed messages whose ids
 -- look like it get other tags.
 local took, counted, last, aside, oldest_left = 0, 0, ' ' .. stamp .. ' ', 0, ARGV[11] == 'left'
 local by_text = gsub(by, '%p', '%%%0')
 local escape = find(by, '/', 1, true) and '\\' or '\\u'
+local HELD_MOST = 10000
+local may_hold, blocked = not crammed and math.max(HELD_MOST - held_before, 0) or 0, false
 -- ident() and group_member() may both have to decode a message.
 decodes = 2 * decodes
 
@@ -117,7 +120,7 @@ local function take_places(tags, groups)
 end
 
 local function fresh(enough)
-  while got < enough and took < waiting and not full and aside < 500 and work < 2500 do
+  while got < enough and took < waiting and not (full or blocked) and aside < 500 and work < 2500 do
     local bodies, tags, idlens, tokens, groups, n, m = {}, {}, {}, {}, {}, 0, 0
     repeat
       if left < 1 or got + aside > 0 and bytes >= room then full = true break end
@@ -125,8 +128,10 @@ local function fresh(enough)
       local id = ident(body)
       local group = id ~= false and group_of(body, id)
       if id == false or group == false then full = true break end
+      local enters_now = enters(group)
+      if not enters_now and aside >= may_hold then blocked = true break end
       m, bytes = m + 1, bytes + #body
-      if enters(group) then
+      if enters_now then
         n, got, left = n + 1, got + 1, left - 1
         tokens[n], groups[n] = name .. text(got), group
         bodies[n], tags[n] = body, id or '~' .. tokens[n]

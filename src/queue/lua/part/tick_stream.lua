@@ -1,6 +1,6 @@
 -- tick_stream: takes over what is pending, not in QBACKUP or QRETRY, and idle for longer than
 -- foreign: another consumer has abandoned it, or a pop has failed in the middle.
--- Needs   tick, stream_entry, stream_new, stream_message; scan max: as in ARGV; waiting
+-- Needs   tick, full, crammed: is_full(); stream_entry, stream_new, stream_message; scan max: as in ARGV; waiting
 -- Gives   add(m), for promote; scan: where the next step goes on
 -- Its message is written to QCONTEXT, QDELIVERY and QRETRY, due now.  One whose entry is no
 -- longer in the stream (trimmed or deleted) is acknowledged and counted as dropped.
@@ -21,6 +21,7 @@ local function take_over(id)
   call('HDEL', C, id .. '\0saved')
   call('ZADD', R, stamp, id)
   requeued = requeued + 1
+  if #ids < 8 then ids[#ids + 1] = id end
   return true
 end
 
@@ -64,6 +65,12 @@ local function look()
   walk('')
   if more == 0 then scan = walk(scan) end
   if requeued + dropped > before then more = 1 end
+end
+
+-- A message that is taken over is copied: while Redis is full only a few may be.
+if crammed then
+  room = math.min(room, 65536)
+  requeue = requeue and call('ZCARD', B) + call('ZCARD', R) < MANY
 end
 
 local function add(m)
