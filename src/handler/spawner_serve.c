@@ -109,6 +109,7 @@ struct server {
 	/* The load. */
 	pid_t			 loader;	/* 0: none; -1: it could not be forked */
 	usec_t			 loader_until;
+	int			 loader_error;	/* why it could not be forked; ETIMEDOUT */
 	int			 config;	/* the loader's file; -1: none */
 	int			 file;		/* for the rows */
 	unsigned		 looks_for;	/* the generation; 0: it is a load */
@@ -275,6 +276,7 @@ begin_load(unsigned generation)
 		(void)close(s.files);
 		_exit(s.load(s.config, s.file, &s.rows, generation, s.arg) ? EX_OK : EX_CONFIG);
 	}
+	s.loader_error = s.loader == -1 ? errno : ETIMEDOUT;
 	s.loader_until = s.loader == -1 ? 0 : clock_mono() + LOAD_PATIENCE;
 }
 
@@ -330,7 +332,7 @@ check_load(void)
 	/* It is reaped like any other: if it hangs in the kernel, nobody waits for it. */
 	if (s.loader > 0)
 		(void)kill(s.loader, SIGKILL);
-	end_load(false, s.loader > 0 ? ETIMEDOUT : EAGAIN);
+	end_load(false, s.loader_error);
 }
 
 /* A child opens it, because that may take any time; the main process waits for the child. */
@@ -339,16 +341,21 @@ open_file(const struct spawner_order *o)
 {
 	struct spawner_reply r = { .answer = SPAWNER_OPENED, .slot = o->slot, .error = EACCES };
 	char *file = xstrndup(o->bytes, o->size);
-	pid_t pid = rows_name_file(&s.rows, file) ? fork() : -1;
+	bool named = rows_name_file(&s.rows, file);
+	pid_t pid = named ? fork() : -1;
 	enum lend how = (enum lend)file[0];
-	sigset_t none;
+	sigset_t set;
 	int fd = -1;
 
+	if (pid == -1 && named)
+		r.error = errno;
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)close(s.orders);
-		(void)sigemptyset(&none);
-		(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		/* SIGXFSZ stays blocked: a file that may not be so large is an error. */
+		(void)sigemptyset(&set);
+		(void)sigaddset(&set, SIGALRM);
+		(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 		(void)alarm(OPEN_PATIENCE);
 		fd = open_path(how, file + 1);
 		r.error = fd == -1 ? errno : 0;
@@ -423,10 +430,15 @@ want_sweep(void)
 /* -- handlers ------------------------------------------------------------------------ */
 
 static void
+refuse_start(const struct spawner_order *o, int error, enum spawn_step step)
+{
+	reply((struct spawner_reply){ .answer = SPAWNER_EXITED, .slot = o->slot,
+	    .error = error, .step = (int32_t)step });
+}
+
+static void
 start(const struct spawner_order *o, const int *fds)
 {
-	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = o->slot, .error = EINVAL,
-	    .step = STEP_SPAWNER };
 	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
 	struct slot *slot = &s.slots[o->slot];
 	static struct buf words;
@@ -436,13 +448,11 @@ start(const struct spawner_order *o, const int *fds)
 	pid_t pid;
 
 	if (slot->pid != 0 || row == NULL || (row->error == 0 && row->members != o->members)) {
-		reply(r);
+		refuse_start(o, EINVAL, STEP_SPAWNER);
 		return;
 	}
 	if (row->error != 0) {
-		r.error = row->error;
-		r.step = row->step;
-		reply(r);
+		refuse_start(o, row->error, (enum spawn_step)row->step);
 		if (s.loader == 0 && s.look_at <= clock_mono())
 			begin_load(o->generation);
 		return;
@@ -453,17 +463,13 @@ start(const struct spawner_order *o, const int *fds)
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
 	cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
 	if (cgroup == NULL && errno != 0 && (row->memory_max != 0 || row->pids_max != 0)) {
-		r.error = errno;
-		r.step = STEP_CGROUP;
-		reply(r);
+		refuse_start(o, errno, STEP_CGROUP);
 		return;
 	}
 	pid = spawn_start(row, words.data, words.len, fd, dir, &s.reports[o->slot]);
 	fd_close(&dir);
 	if (pid == -1) {
-		r.error = errno;
-		r.step = STEP_CLONE;
-		reply(r);
+		refuse_start(o, errno, STEP_CLONE);
 		if (cgroup != NULL)
 			cgroup_destroy(cgroup);
 		return;
@@ -605,26 +611,51 @@ reap_some(void)
 
 /* -- orders -------------------------------------------------------------------------- */
 
-/* Takes one order; false: there is none now. */
+/*
+ * Whether all are pipes or files in memory, such as memfds.  The close(2) of others may wait:
+ * of a socket for its peer, of a file for its server.  So may fstat(2); these calls ask nobody.
+ */
+static bool
+are_plain(const int *fds, size_t nfds)
+{
+	for (size_t i = 0; i < nfds; i++) {
+		if (fcntl(fds[i], F_GETPIPE_SZ) == -1 && fcntl(fds[i], F_GET_SEALS) == -1)
+			return false;
+	}
+	return true;
+}
+
+/* Takes one order; false: there is none now, or the kernel is short of memory. */
 static bool
 take_order(int fd)
 {
 	const struct spawner_order *o = (const void *)datagram;
 	int fds[SPAWNER_FDS];
+	bool lost = false;
 	size_t nfds;
 	ssize_t n;
 
-	n = spawner_receive(fd, datagram, sizeof(datagram), fds, &nfds, MSG_DONTWAIT);
-	if (n == -1 && errno == EAGAIN)
+	n = spawner_receive(fd, datagram, sizeof(datagram), fds, &nfds, &lost, MSG_DONTWAIT);
+	if (n == -1 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS))
 		return false;
 	if (n == 0 || (n == -1 && errno == ECONNRESET))
 		end();
-	if (n == -1 || !spawner_is_order(o, (size_t)n, nfds) ||
-	    (o->op == SPAWNER_OPEN) != (fd == s.files))
+	if (n == -1)
+		refuse(strerror(errno));
+	/* Nothing is closed before: the end of a process does not wait. */
+	if (!are_plain(fds, nfds))
+		refuse("a descriptor that is neither a pipe nor in memory");
+	/* What was lost counts as what it names. */
+	if (!spawner_is_order(o, (size_t)n,
+	    lost ? (size_t)__builtin_popcount(o->value) : nfds) ||
+	    (o->op == SPAWNER_OPEN) != (fd == s.files) || (lost && o->op != SPAWNER_START))
 		refuse("a wrong order");
 	switch ((enum spawner_op)o->op) {
 	case SPAWNER_START:
-		start(o, fds);
+		if (lost)
+			refuse_start(o, EMFILE, STEP_SPAWNER);
+		else
+			start(o, fds);
 		break;
 	case SPAWNER_SIGNAL:
 		send_signal(o);
@@ -673,8 +704,12 @@ turn(void)
 	if (left < 0)
 		left = 0;
 	ts = (struct timespec){ .tv_sec = left / SEC, .tv_nsec = left % SEC * 1000 };
-	if (ppoll(p, ARRAY_LEN(p), until != USEC_MAX ? &ts : NULL, NULL) == -1)
-		return;
+	/* It needs as many descriptors as it looks at, and memory: without, we look at all. */
+	if (ppoll(p, ARRAY_LEN(p), until != USEC_MAX ? &ts : NULL, NULL) == -1) {
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LAST_PAUSE * 1000 }, NULL);
+		for (size_t i = 1; i < ARRAY_LEN(p); i++)
+			p[i].revents = p[i].events;
+	}
 	/* If the main process was taken over, another process may still hold its sockets. */
 	if (p[0].revents != 0)
 		end();
