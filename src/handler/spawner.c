@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/trust.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/spawner_wire.h"
 #include "loop/child.h"
@@ -444,6 +445,7 @@ exited(struct child *child, const struct child_exit *x UNUSED)
 {
 	struct spawner *s = CONTAINER_OF(child, struct spawner, child);
 
+	cgroup_kill_runs();
 	s->died(s->died_arg);
 }
 

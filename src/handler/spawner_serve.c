@@ -198,6 +198,7 @@ end(void)
 	usec_t until = clock_mono() + LAST_SWEEPS;
 	pid_t pid;
 
+	cgroup_kill_runs();
 	for (size_t i = 0; i < s.used; i++) {
 		if (s.slots[i].pid != 0)
 			(void)kill(-s.slots[i].pid, SIGKILL);
@@ -461,7 +462,7 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
-	cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
+	cgroup = cgroup_take(row->uid, row->memory_max, row->pids_max, &dir);
 	if (cgroup == NULL && errno != 0 && (row->memory_max != 0 || row->pids_max != 0)) {
 		refuse_start(o, errno, STEP_CGROUP);
 		return;

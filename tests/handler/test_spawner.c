@@ -1017,7 +1017,7 @@ comes_back(const struct cgroup *wanted)
 	int dir;
 
 	while (n < ARRAY_LEN(taken) && clock_mono() < end) {
-		taken[n] = cgroup_take(0, 0, &dir);
+		taken[n] = cgroup_take(1, 0, 0, &dir);
 		assert_non_null(taken[n]);
 		(void)close(dir);
 		if (taken[n++] == wanted)
@@ -1031,9 +1031,29 @@ comes_back(const struct cgroup *wanted)
 	return n > 0 && taken[n - 1] == wanted;
 }
 
+/* Files as of Linux 6.1, without the lines that do not count. */
+TEST(what_a_run_leaves_charged)
+{
+	/* It has read large files: their pages can be had back. */
+	static const char files[] = "anon 0\nfile 60170240\nkernel 811008\nkernel_stack 0\n"
+	    "sock 0\nshmem 0\nfile_mapped 0\nfile_dirty 0\n";
+	/* 40,000 empty files in a tmpfs: inodes and names, no page. */
+	static const char inodes[] = "anon 0\nfile 0\nkernel 48234496\nsock 0\nshmem 0\n"
+	    "slab_reclaimable 24117248\nslab 48103424\n";
+	/* 20 MB in /dev/shm, which count as files, too. */
+	static const char shmem[] = "anon 0\nfile 31457280\nkernel 204800\nshmem 20971520\n";
+
+	assert_int_equal(cgroup_unreclaimable("60981248\n", files), 811008);
+	assert_int_equal(cgroup_unreclaimable("48234496\n", inodes), 48234496);
+	assert_int_equal(cgroup_unreclaimable("31662080\n", shmem), 21176320);
+	assert_int_equal(cgroup_unreclaimable("4096\n", files), 0);
+	assert_int_equal(cgroup_unreclaimable("4096\n", ""), 4096);
+	assert_int_equal(cgroup_unreclaimable("", ""), 0);
+}
+
 ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 {
-	struct cgroup *a, *b;
+	struct cgroup *a, *b, *c;
 	struct cgroup_end end;
 	int dir, other, status;
 	pid_t pid;
@@ -1041,23 +1061,33 @@ ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 	cgroup_open(true);
 	if (cgroup_lacks(CGROUP_RUNS) != NULL)
 		skip();
-	a = cgroup_take(0, 0, &dir);
+	a = cgroup_take(1, 0, 0, &dir);
 	assert_non_null(a);
-	b = cgroup_take(0, 0, &other);
+	b = cgroup_take(1, 0, 0, &other);
 	assert_non_null(b);
 	assert_ptr_not_equal(a, b);
 	(void)close(other);
 	end = cgroup_leave(b, true, true);
-	assert_false(end.left || end.oom);
-	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	assert_false(end.left != 0 || end.oom);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
+	(void)close(other);
+	(void)cgroup_leave(b, true, false);
+
+	/* Another user never gets it: what runs have left is charged to it. */
+	c = cgroup_take(2, 0, 0, &other);
+	assert_non_null(c);
+	assert_ptr_not_equal(c, b);
+	(void)close(other);
+	(void)cgroup_leave(c, true, false);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
 	(void)close(other);
 	(void)cgroup_leave(b, true, false);
 
 	/* What is left may go on: nobody else gets the cgroup meanwhile. */
 	pid = sleeper(dir);
 	end = cgroup_leave(a, false, false);
-	assert_true(end.left);
-	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	assert_int_equal(end.left, 1);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
 	(void)close(other);
 	(void)cgroup_leave(b, true, false);
 	assert_int_equal(kill(pid, SIGTERM), 0);
@@ -1068,7 +1098,7 @@ ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 	/* Or it is killed. */
 	pid = sleeper(dir);
 	end = cgroup_leave(a, true, false);
-	assert_true(end.left);
+	assert_int_equal(end.left, 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	(void)close(dir);
