@@ -15,9 +15,10 @@
  * fewer turns, and one call to Redis the results of several handlers.
  *
  * Handlers are its children.  waitid(WNOWAIT) shows a zombie; until it is reaped the kernel
- * does not reuse its number, so its group is killed safely.  Each waitid() looks at all
- * children, of which a handler may leave thousands, or some that fork and exit for ever; so
- * a turn reaps at most TURN of them.
+ * does not reuse its number, so its group is killed safely.  The kernel shows the oldest child
+ * first, and a handler may leave thousands, or some that fork and exit for ever.  So where a
+ * turn meets more than a few such orphans, it asks for each handler by its number, and reaps
+ * orphans for a moment only.
  *
  * Leftovers.  Processes in the group of a finished leader are killed at once.  All
  * others are, too, where the run has a cgroup (cgroup.h).  Where it has none, those in
@@ -66,6 +67,8 @@
 #define LOOK_PAUSE_MIN	SEC
 #define LOOK_PAUSE_MAX	MINUTE
 #define TURN		64		/* orders, and zombies, before all other work */
+#define ORPHANS		8		/* that a turn reaps before it looks for handlers */
+#define ORPHANS_TIME	(5 * MSEC)	/* and for others, after that */
 #define CHAINS		1024
 #define GATHER		MSEC		/* an exit's report waits for others so long */
 #define SWEEP_INTERVAL	(100 * MSEC)
@@ -577,18 +580,39 @@ handler_over(struct slot *slot)
 	reply(r);
 }
 
+/* Those that have ended, wherever the kernel has them among the others. */
+static void
+reap_handlers(void)
+{
+	for (size_t i = 0; i < s.used && has_room(); i++) {
+		if (s.slots[i].pid != 0 && next_zombie(P_PID, s.slots[i].pid) != 0)
+			handler_over(&s.slots[i]);
+	}
+}
+
+static void
+reap_orphan(pid_t pid)
+{
+	int status = reap(pid, NULL);
+
+	if (pid == s.loader)
+		end_load(WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
+		    WIFEXITED(status) ? 0 : EIO);
+}
+
 static void
 reap_some(void)
 {
 	struct signalfd_siginfo si;
+	usec_t until = USEC_MAX;
+	unsigned orphans = 0;
 	struct slot *slot;
 	bool any = false;
-	int i, status;
 	pid_t pid;
 
 	(void)!read(s.signals, &si, sizeof(si));
 	s.zombies = true;
-	for (i = 0; i < TURN && has_room(); i++) {
+	while (has_room() && (orphans < ORPHANS || clock_mono() < until)) {
 		if ((pid = next_zombie(P_ALL, 0)) == 0) {
 			s.zombies = false;
 			break;
@@ -598,10 +622,11 @@ reap_some(void)
 			handler_over(slot);
 			continue;
 		}
-		status = reap(pid, NULL);
-		if (pid == s.loader)
-			end_load(WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
-			    WIFEXITED(status) ? 0 : EIO);
+		reap_orphan(pid);
+		if (++orphans == ORPHANS) {
+			reap_handlers();
+			until = clock_mono() + ORPHANS_TIME;
+		}
 	}
 	if (s.hurry)
 		sweep();
