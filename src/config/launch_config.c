@@ -145,6 +145,7 @@ launch_config_start(const struct config_source *source, struct spawner **s,
 
 	cgroup_open(true);
 	*s = spawner_fork(launch_config_load, (void *)(uintptr_t)source);
+	cgroup_leave_to_spawner();
 	drops = privilege_held() && privilege_user(&uid, &gid);
 	if (drops && privilege_drop(cause) == -1)
 		return NULL;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +21,29 @@
 #include "base/list.h"
 #include "handler/privilege.h"
 
-#define PREFIX		"rqd.runs."
+#define PREFIX		"rqd.daemon."
 #define NAMES_MAX	100		/* tried */
 #define DEATH_TIME	(2 * SEC)	/* for what a dead rqd has left */
 #define DEATH_PAUSE	MSEC
 #define FREE_MAX	256		/* empty ones that are kept */
 #define LOOKS		4		/* a start, at those that were not empty */
+#define SPENT		16		/* the part of memory_max that a run may leave charged */
+#define DEPTH_MAX	64		/* of cgroups that root looks at */
 #define NAME_SIZE	48
 #define TEXT_SIZE	4096
 
 struct cgroup {
 	TAILQ_ENTRY(cgroup) entry;	/* of free or busy; of none while it runs */
 	unsigned	number;		/* its name */
+	uid_t		uid;		/* of all of its runs */
 	uint64_t	limits[CGROUP_PARTS];
 	uint64_t	ooms;		/* as seen last */
 	bool		killed;		/* Linux 6.18 kills all that starts in it later, too */
 };
 TAILQ_HEAD(cgroups, cgroup);
 
-static int	ours = -1;		/* the directory rqd.runs.PID.N, locked; -1: none */
+static int	runs = -1;		/* the directory; -1: none, or left to the spawner */
+static int	killer = -1;		/* runs/cgroup.kill, locked, to be written */
 static char	lacks[CGROUP_PARTS][512];	/* "": nothing; without runs there are no limits */
 static unsigned	last;			/* number given */
 static struct cgroups idle = TAILQ_HEAD_INITIALIZER(idle);
@@ -162,27 +167,76 @@ remove_empty(int dir, const char *name)
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* An rqd that is alive, or kills and removes them itself, has the lock. */
+/* A directory rqd.daemon.PID.N, as far as it is empty. */
+static void
+remove_tree(int dir, const char *name)
+{
+	int top = open_dir(dir, name), below = top != -1 ? open_dir(top, "runs") : -1;
+
+	if (below != -1)
+		each_below(below, "", remove_empty);
+	if (top != -1)
+		each_below(top, "", remove_empty);
+	remove_empty(dir, name);
+	fd_close(&below);
+	fd_close(&top);
+}
+
+/*
+ * An rqd that is alive, or kills and removes them itself, has the lock.  Without runs/ it has
+ * just begun, or its end was interrupted: nothing runs there.
+ */
 static void
 remove_dead(int dir, const char *name)
 {
 	const struct timespec pause = { .tv_nsec = DEATH_PAUSE * 1000 };
 	usec_t until = clock_mono() + DEATH_TIME;
-	int fd = open_dir(dir, name);
+	char path[NAME_MAX + NAME_SIZE];
+	int fd, top;
 
-	if (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-		(void)write_file(fd, "cgroup.kill", "1");
-		while (is_populated(fd, "cgroup.events") && clock_mono() < until)
-			(void)nanosleep(&pause, NULL);
-		each_below(fd, "", remove_empty);
-		remove_empty(dir, name);
+	(void)snprintf(path, sizeof(path), "%s/runs/cgroup.kill", name);
+	fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+	if (fd == -1 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) == -1) {
+		fd_close(&fd);
+		return;
 	}
+	top = fd != -1 ? open_dir(dir, name) : -1;
+	if (top != -1) {
+		(void)write_file(top, "cgroup.kill", "1");
+		while (is_populated(top, "cgroup.events") && clock_mono() < until)
+			(void)nanosleep(&pause, NULL);
+	}
+	remove_tree(dir, name);
+	fd_close(&top);
 	fd_close(&fd);
 }
 
+/* Other users cannot open cgroup.kill, and so not lock it. */
+static int
+make_tree(int dir, const char *name)
+{
+	int top = open_dir(dir, name), r = -1;
+
+	if (top != -1 && mkdirat(top, "runs", 0755) == 0)
+		runs = open_dir(top, "runs");
+	if (runs != -1)
+		killer = openat(runs, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	if (runs != -1 && killer == -1 && errno == ENOENT && faccessat(top, "runs", F_OK, 0) == 0)
+		errno = ENOSYS;			/* the kernel has no such file */
+	/* In main/ an rqd that has removed all before the lock shows. */
+	if (killer != -1 && flock(killer, LOCK_EX) == 0 && mkdirat(top, "main", 0755) == 0)
+		r = write_file(top, "main/cgroup.procs", "0");
+	if (r == -1) {
+		fd_close(&killer);
+		fd_close(&runs);
+	}
+	fd_close(&top);
+	return r;
+}
+
 /*
- * Makes ours and main/ with this process in it.  Another rqd may remove ours before it has the
- * lock: then the next.
+ * Makes a tree with this process in its main/.  Another rqd may remove it before it is locked:
+ * then the next.
  */
 static int
 enter_main(int dir)
@@ -192,20 +246,15 @@ enter_main(int dir)
 
 	for (int i = 0; i < NAMES_MAX; i++) {
 		(void)snprintf(name, sizeof(name), PREFIX "%d.%d", (int)getpid(), i);
-		/* Other users cannot read it, and so not lock it. */
 		if (mkdirat(dir, name, 0711) == -1) {
 			if (errno != EEXIST)
 				return -1;
 			continue;
 		}
-		ours = open_dir(dir, name);
-		if (ours != -1 && flock(ours, LOCK_EX) == 0 && mkdirat(ours, "main", 0755) == 0 &&
-		    write_file(ours, "main/cgroup.procs", "0") == 0)
+		if (make_tree(dir, name) == 0)
 			return 0;
 		error = errno;
-		each_below(ours, "", remove_empty);
-		remove_empty(dir, name);
-		fd_close(&ours);
+		remove_tree(dir, name);
 		errno = error;
 		if (error != ENOENT && error != ENODEV)
 			break;
@@ -213,7 +262,7 @@ enter_main(int dir)
 	return -1;
 }
 
-/* In dir, and with enter in ours, too. */
+/* In dir, and with enter in the two below it that lead to a run's. */
 static void
 enable(int dir, bool enter, enum cgroup_part part, const char *path)
 {
@@ -228,7 +277,8 @@ enable(int dir, bool enter, enum cgroup_part part, const char *path)
 		lack(part, "", path, part == CGROUP_MEMORY ? "there is no memory controller" :
 		    "there is no pids controller");
 	else if (enter && (write_file(dir, "cgroup.subtree_control", on) == -1 ||
-	    write_file(ours, "cgroup.subtree_control", on) == -1))
+	    write_file(runs, "../cgroup.subtree_control", on) == -1 ||
+	    write_file(runs, "cgroup.subtree_control", on) == -1))
 		lack(part, "", path, errno == EBUSY ? "other processes are in this cgroup" :
 		    strerror(errno));
 }
@@ -246,6 +296,32 @@ is_delegated(const char *path)
 }
 
 /*
+ * Whether this cgroup, or one above it, is another user's: a process of that user could leave
+ * the cgroup of its run.
+ */
+static bool
+is_others(int dir, uid_t *owner)
+{
+	char path[DEPTH_MAX * 3 + NAME_SIZE] = ".", procs[sizeof(path) + NAME_SIZE];
+	struct stat st, file;
+	dev_t mount = 0;
+
+	for (int i = 0; i < DEPTH_MAX && fstatat(dir, path, &st, 0) == 0; i++) {
+		if (i > 0 && st.st_dev != mount)
+			return false;
+		mount = st.st_dev;
+		(void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+		if (fstatat(dir, procs, &file, 0) == -1)
+			file.st_uid = st.st_uid;
+		*owner = st.st_uid != 0 ? st.st_uid : file.st_uid;
+		if (*owner != 0)
+			return true;
+		strcat(path, "/..");
+	}
+	return false;
+}
+
+/*
  * A filter of system calls may hide clone3(2).  A spawner that only becomes root later has no
  * right to the directories of the user that it is now.
  */
@@ -255,6 +331,8 @@ cgroup_open(bool enter)
 	static bool called;
 	char *path = !called ? find_ours() : NULL;
 	int dir = path != NULL ? open_dir(AT_FDCWD, path) : -1;
+	char theirs[NAME_SIZE];
+	uid_t owner;
 
 	if (called)
 		return;
@@ -269,12 +347,17 @@ cgroup_open(bool enter)
 		cgroup_give_up("the unit has no Delegate=");
 	else if (faccessat(dir, ".", W_OK, AT_EACCESS) == -1)
 		lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
+	else if (geteuid() == 0 && is_others(dir, &owner)) {
+		(void)snprintf(theirs, sizeof(theirs), "belongs to user %u, not to root",
+		    (unsigned)owner);
+		lack(CGROUP_RUNS, "the cgroup ", path, theirs);
+	}
 	if (cgroup_lacks(CGROUP_RUNS) == NULL && enter) {
 		each_below(dir, PREFIX, remove_dead);
-		if (enter_main(dir) == -1)
-			lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
-		else if (faccessat(ours, "cgroup.kill", F_OK, 0) == -1)
+		if (enter_main(dir) == -1 && errno == ENOSYS)
 			cgroup_give_up("the kernel is older than Linux 5.14");
+		else if (killer == -1)
+			lack(CGROUP_RUNS, "cannot make cgroups in ", path, strerror(errno));
 	}
 	for (enum cgroup_part i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
 		if (cgroup_lacks(CGROUP_RUNS) == NULL)
@@ -292,6 +375,20 @@ cgroup_lacks(enum cgroup_part part)
 	return lacks[part][0] != '\0' ? lacks[part] : NULL;
 }
 
+/* The lock stays with killer. */
+void
+cgroup_leave_to_spawner(void)
+{
+	fd_close(&runs);
+}
+
+void
+cgroup_kill_runs(void)
+{
+	if (killer != -1)
+		(void)!write(killer, "1", 1);
+}
+
 /* -- in the spawner ----------------------------------------------------------------------- */
 
 void
@@ -299,26 +396,53 @@ cgroup_destroy(struct cgroup *c)
 {
 	char name[NAME_SIZE];
 
-	remove_empty(ours, file_of(c->number, "", name));
+	remove_empty(runs, file_of(c->number, "", name));
 	free(c);
 }
 
+/* The number behind a name at the beginning of a line. */
+static uint64_t
+number_of(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	const char *p = text;
+
+	while (strncmp(p, name, n) != 0 || p[n] != ' ') {
+		if ((p = strchr(p, '\n')) == NULL)
+			return 0;
+		p++;
+	}
+	return strtoull(p + n, NULL, 10);
+}
+
+uint64_t
+cgroup_unreclaimable(const char *current, const char *stat)
+{
+	uint64_t all = strtoull(current, NULL, 10), file = number_of(stat, "file");
+	uint64_t shmem = number_of(stat, "shmem"), pages = file > shmem ? file - shmem : 0;
+
+	return all > pages ? all - pages : 0;
+}
+
 /*
- * Files in memory, such as those of /dev/shm, stay charged to the cgroup that has written
- * them.  So one with many is not used again.
+ * The limit of its next run would include what its runs have left.  memory.stat, which costs the
+ * kernel more, is read only if it can tell.
  */
 static bool
 is_spent(const struct cgroup *c)
 {
-	char text[TEXT_SIZE], path[NAME_SIZE];
-	const char *p;
+	uint64_t limit = c->limits[CGROUP_MEMORY] / SPENT;
+	char current[TEXT_SIZE], stat[TEXT_SIZE], path[NAME_SIZE];
 
 	if (c->limits[CGROUP_MEMORY] == 0)
 		return false;
-	read_file(ours, file_of(c->number, "memory.stat", path), text);
-	p = strstr(text, "\nshmem ");
-	return p != NULL &&
-	    strtoull(p + strlen("\nshmem "), NULL, 10) > c->limits[CGROUP_MEMORY] / 16;
+	read_file(runs, file_of(c->number, "memory.current", path), current);
+	if (current[0] == '\0')
+		return true;
+	if (strtoull(current, NULL, 10) <= limit)
+		return false;
+	read_file(runs, file_of(c->number, "memory.stat", path), stat);
+	return cgroup_unreclaimable(current, stat) > limit;
 }
 
 /* The latest is taken first; the oldest go. */
@@ -350,68 +474,14 @@ set_limits(const struct cgroup *c)
 	for (int i = CGROUP_MEMORY; i < CGROUP_PARTS; i++) {
 		(void)snprintf(value, sizeof(value), "%" PRIu64, c->limits[i]);
 		if (c->limits[i] != 0 &&
-		    write_file(ours, file_of(c->number, names[i], path), value) == -1)
+		    write_file(runs, file_of(c->number, names[i], path), value) == -1)
 			return -1;
 	}
 	if (c->limits[CGROUP_MEMORY] == 0)
 		return 0;
 	/* Where the kernel has no swap, there is no such file. */
-	(void)write_file(ours, file_of(c->number, "memory.swap.max", path), "0");
-	return write_file(ours, file_of(c->number, "memory.oom.group", path), "1");
-}
-
-/* Looks at few of those that runs have left processes in, in turn. */
-static void
-look_at_busy(void)
-{
-	char path[NAME_SIZE];
-	struct cgroup *c;
-
-	for (int i = 0; i < LOOKS && (c = TAILQ_TAKE(&busy, entry)) != NULL; i++) {
-		if (is_populated(ours, file_of(c->number, "cgroup.events", path)))
-			TAILQ_INSERT_TAIL(&busy, c, entry);
-		else if (c->killed)
-			cgroup_destroy(c);
-		else
-			set_idle(c);
-	}
-}
-
-struct cgroup *
-cgroup_take(uint64_t memory_max, uint64_t pids_max, int *dir)
-{
-	struct cgroup new = { .limits = { 0, cgroup_lacks(CGROUP_MEMORY) == NULL ? memory_max : 0,
-	    cgroup_lacks(CGROUP_PIDS) == NULL ? pids_max : 0 } };
-	char name[NAME_SIZE];
-	struct cgroup *c;
-	int error;
-
-	*dir = -1;
-	errno = 0;
-	if (ours == -1 || cgroup_lacks(CGROUP_RUNS) != NULL)
-		return NULL;
-	look_at_busy();
-	TAILQ_FOREACH(c, &idle, entry) {
-		if (memcmp(c->limits, new.limits, sizeof(new.limits)) == 0)
-			break;
-	}
-	if (c != NULL) {
-		TAILQ_REMOVE(&idle, c, entry);
-		nidle--;
-		*dir = openat(ours, file_of(c->number, "", name), O_PATH | O_CLOEXEC);
-		if (*dir != -1)
-			return c;
-		cgroup_destroy(c);		/* somebody has removed it */
-	}
-	new.number = ++last;
-	c = xmemdup(&new, sizeof(new));
-	if (mkdirat(ours, file_of(c->number, "", name), 0755) == 0 && set_limits(c) == 0 &&
-	    (*dir = openat(ours, name, O_PATH | O_CLOEXEC)) != -1)
-		return c;
-	error = errno;
-	cgroup_destroy(c);
-	errno = error;
-	return NULL;
+	(void)write_file(runs, file_of(c->number, "memory.swap.max", path), "0");
+	return write_file(runs, file_of(c->number, "memory.oom.group", path), "1");
 }
 
 /* Whether processes were killed since the last look. */
@@ -422,26 +492,90 @@ had_oom(struct cgroup *c)
 	uint64_t before = c->ooms;
 	const char *p;
 
-	read_file(ours, file_of(c->number, "memory.events", path), text);
+	read_file(runs, file_of(c->number, "memory.events", path), text);
 	p = strstr(text, "oom_kill ");
 	c->ooms = p != NULL ? strtoull(p + strlen("oom_kill "), NULL, 10) : 0;
 	return c->ooms > before;
+}
+
+/* Looks at few of those that runs have left processes in, in turn. */
+static void
+look_at_busy(void)
+{
+	char path[NAME_SIZE];
+	struct cgroup *c;
+
+	for (int i = 0; i < LOOKS && (c = TAILQ_TAKE(&busy, entry)) != NULL; i++) {
+		if (is_populated(runs, file_of(c->number, "cgroup.events", path))) {
+			/* The first time there may have been no descriptor for it. */
+			if (c->killed)
+				(void)write_file(runs, file_of(c->number, "cgroup.kill", path),
+				    "1");
+			TAILQ_INSERT_TAIL(&busy, c, entry);
+		} else if (c->killed) {
+			cgroup_destroy(c);
+		} else {
+			(void)had_oom(c);	/* of what was left, not of the next run */
+			set_idle(c);
+		}
+	}
+}
+
+/* What the kernel has charged to a user's runs, no other user's pay for. */
+struct cgroup *
+cgroup_take(uid_t uid, uint64_t memory_max, uint64_t pids_max, int *dir)
+{
+	struct cgroup new = { .uid = uid, .limits = { 0,
+	    cgroup_lacks(CGROUP_MEMORY) == NULL ? memory_max : 0,
+	    cgroup_lacks(CGROUP_PIDS) == NULL ? pids_max : 0 } };
+	char name[NAME_SIZE];
+	struct cgroup *c;
+	int error;
+
+	*dir = -1;
+	errno = 0;
+	if (runs == -1 || cgroup_lacks(CGROUP_RUNS) != NULL)
+		return NULL;
+	look_at_busy();
+	TAILQ_FOREACH(c, &idle, entry) {
+		if (c->uid == uid && memcmp(c->limits, new.limits, sizeof(new.limits)) == 0)
+			break;
+	}
+	if (c != NULL) {
+		TAILQ_REMOVE(&idle, c, entry);
+		nidle--;
+		*dir = openat(runs, file_of(c->number, "", name), O_PATH | O_CLOEXEC);
+		if (*dir != -1)
+			return c;
+		cgroup_destroy(c);		/* somebody has removed it */
+	}
+	new.number = ++last;
+	c = xmemdup(&new, sizeof(new));
+	if (mkdirat(runs, file_of(c->number, "", name), 0755) == 0 && set_limits(c) == 0 &&
+	    (*dir = openat(runs, name, O_PATH | O_CLOEXEC)) != -1)
+		return c;
+	error = errno;
+	cgroup_destroy(c);
+	errno = error;
+	return NULL;
 }
 
 struct cgroup_end
 cgroup_leave(struct cgroup *c, bool kills, bool failed)
 {
 	char text[TEXT_SIZE], path[NAME_SIZE];
-	struct cgroup_end end = { .left = false };
+	struct cgroup_end end = { .left = 0 };
 
-	if (cgroup_lacks(CGROUP_MEMORY) == NULL && (failed || c->limits[CGROUP_MEMORY] != 0))
+	/* After each run, or its kills would be blamed on the next. */
+	if (cgroup_lacks(CGROUP_MEMORY) == NULL)
 		end.oom = had_oom(c) && failed;
-	if (is_populated(ours, file_of(c->number, "cgroup.events", path))) {
-		read_file(ours, file_of(c->number, "cgroup.procs", path), text);
-		end.left = text[0] != '\0';
+	if (is_populated(runs, file_of(c->number, "cgroup.events", path))) {
+		read_file(runs, file_of(c->number, "cgroup.procs", path), text);
+		for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
+			end.left++;
 		c->killed = kills;
 		if (kills)
-			(void)write_file(ours, file_of(c->number, "cgroup.kill", path), "1");
+			(void)write_file(runs, file_of(c->number, "cgroup.kill", path), "1");
 		TAILQ_INSERT_TAIL(&busy, c, entry);
 	} else {
 		set_idle(c);
@@ -452,6 +586,6 @@ cgroup_leave(struct cgroup *c, bool kills, bool failed)
 void
 cgroup_close(void)
 {
-	if (ours != -1)
-		each_below(ours, "", remove_empty);
+	if (runs != -1)
+		each_below(runs, "", remove_empty);
 }

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/trust.h"
+#include "handler/cgroup.h"
 #include "handler/privilege.h"
 #include "handler/spawner_wire.h"
 #include "loop/child.h"
@@ -174,14 +175,14 @@ take_reply(struct spawner *s, const struct spawner_reply *r, int config)
 	}
 }
 
-/* Takes one datagram, so that a turn of the loop has a limit; -1: there is none. */
+/* Takes one datagram, so that a turn of the loop has a limit; -1 with errno: there is none. */
 static int
 read_replies(struct spawner *s, int flags)
 {
 	struct spawner_reply r[SPAWNER_REPLIES];
 	int fds[SPAWNER_FDS];
 	size_t nfds;
-	ssize_t n = spawner_receive(s->orders, r, sizeof(r), fds, &nfds, flags);
+	ssize_t n = spawner_receive(s->orders, r, sizeof(r), fds, &nfds, NULL, flags);
 
 	if (n <= 0) {
 		errno = n == 0 ? EPIPE : errno;
@@ -192,13 +193,20 @@ read_replies(struct spawner *s, int flags)
 	return 0;
 }
 
+/* Other errors pass, such as a shortage of memory. */
+static bool
+has_ended(int error)
+{
+	return error == EPIPE || error == ECONNRESET;
+}
+
 static void
 readable(int what UNUSED, void *arg)
 {
 	struct spawner *s = arg;
 
-	if (read_replies(s, MSG_DONTWAIT) == -1 && errno != EAGAIN)
-		io_stop(&s->in);	/* it has ended; exited() comes */
+	if (read_replies(s, MSG_DONTWAIT) == -1 && has_ended(errno))
+		io_stop(&s->in);	/* exited() comes */
 }
 
 /* -- handlers ------------------------------------------------------------------------ */
@@ -316,7 +324,7 @@ spawner_load_now(struct spawner *s, struct spawner_loaded *loaded)
 {
 	spawner_load(s, keep_loaded, loaded);
 	while (s->loaded != NULL) {
-		if (read_replies(s, 0) == -1)
+		if (read_replies(s, 0) == -1 && has_ended(errno))
 			return -1;
 	}
 	return 0;
@@ -373,7 +381,7 @@ lend(enum lend how, const char *path, void *arg)
 		if (poll(&wait, 1, (int)(left / MSEC) + 1) != 1)
 			continue;
 		errno = EPIPE;
-		if (spawner_receive(s->files, &r, sizeof(r), fds, &nfds, 0) != sizeof(r))
+		if (spawner_receive(s->files, &r, sizeof(r), fds, &nfds, NULL, 0) != sizeof(r))
 			return -1;
 		if (r.slot == s->asked && nfds == 1)
 			return fds[0];
@@ -437,6 +445,7 @@ exited(struct child *child, const struct child_exit *x UNUSED)
 {
 	struct spawner *s = CONTAINER_OF(child, struct spawner, child);
 
+	cgroup_kill_runs();
 	s->died(s->died_arg);
 }
 

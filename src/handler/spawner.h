@@ -29,8 +29,8 @@
  *
  * When the main process has ended, however, the spawner kills all processes below itself,
  * and ends.  It inherits what handlers leave behind, so nothing of them is missed.  When the
- * spawner has ended, the kernel kills the handlers themselves, though not their children;
- * the main process then ends what it can, and exits.
+ * spawner has ended, the kernel kills the handlers themselves, though not their children; the
+ * main process kills those that have cgroups (cgroup.h), and exits.
  */
 #pragma once
 

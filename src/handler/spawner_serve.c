@@ -15,9 +15,10 @@
  * fewer turns, and one call to Redis the results of several handlers.
  *
  * Handlers are its children.  waitid(WNOWAIT) shows a zombie; until it is reaped the kernel
- * does not reuse its number, so its group is killed safely.  Each waitid() looks at all
- * children, of which a handler may leave thousands, or some that fork and exit for ever; so
- * a turn reaps at most TURN of them.
+ * does not reuse its number, so its group is killed safely.  The kernel shows the oldest child
+ * first, and a handler may leave thousands, or some that fork and exit for ever.  So where a
+ * turn meets more than a few such orphans, it asks for each handler by its number, and reaps
+ * orphans for a moment only.
  *
  * Leftovers.  Processes in the group of a finished leader are killed at once.  All
  * others are, too, where the run has a cgroup (cgroup.h).  Where it has none, those in
@@ -66,6 +67,8 @@
 #define LOOK_PAUSE_MIN	SEC
 #define LOOK_PAUSE_MAX	MINUTE
 #define TURN		64		/* orders, and zombies, before all other work */
+#define ORPHANS		8		/* that a turn reaps before it looks for handlers */
+#define ORPHANS_TIME	(5 * MSEC)	/* and for others, after that */
 #define CHAINS		1024
 #define GATHER		MSEC		/* an exit's report waits for others so long */
 #define SWEEP_INTERVAL	(100 * MSEC)
@@ -109,6 +112,7 @@ struct server {
 	/* The load. */
 	pid_t			 loader;	/* 0: none; -1: it could not be forked */
 	usec_t			 loader_until;
+	int			 loader_error;	/* why it could not be forked; ETIMEDOUT */
 	int			 config;	/* the loader's file; -1: none */
 	int			 file;		/* for the rows */
 	unsigned		 looks_for;	/* the generation; 0: it is a load */
@@ -197,6 +201,7 @@ end(void)
 	usec_t until = clock_mono() + LAST_SWEEPS;
 	pid_t pid;
 
+	cgroup_kill_runs();
 	for (size_t i = 0; i < s.used; i++) {
 		if (s.slots[i].pid != 0)
 			(void)kill(-s.slots[i].pid, SIGKILL);
@@ -275,6 +280,7 @@ begin_load(unsigned generation)
 		(void)close(s.files);
 		_exit(s.load(s.config, s.file, &s.rows, generation, s.arg) ? EX_OK : EX_CONFIG);
 	}
+	s.loader_error = s.loader == -1 ? errno : ETIMEDOUT;
 	s.loader_until = s.loader == -1 ? 0 : clock_mono() + LOAD_PATIENCE;
 }
 
@@ -330,7 +336,7 @@ check_load(void)
 	/* It is reaped like any other: if it hangs in the kernel, nobody waits for it. */
 	if (s.loader > 0)
 		(void)kill(s.loader, SIGKILL);
-	end_load(false, s.loader > 0 ? ETIMEDOUT : EAGAIN);
+	end_load(false, s.loader_error);
 }
 
 /* A child opens it, because that may take any time; the main process waits for the child. */
@@ -339,16 +345,21 @@ open_file(const struct spawner_order *o)
 {
 	struct spawner_reply r = { .answer = SPAWNER_OPENED, .slot = o->slot, .error = EACCES };
 	char *file = xstrndup(o->bytes, o->size);
-	pid_t pid = rows_name_file(&s.rows, file) ? fork() : -1;
+	bool named = rows_name_file(&s.rows, file);
+	pid_t pid = named ? fork() : -1;
 	enum lend how = (enum lend)file[0];
-	sigset_t none;
+	sigset_t set;
 	int fd = -1;
 
+	if (pid == -1 && named)
+		r.error = errno;
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)close(s.orders);
-		(void)sigemptyset(&none);
-		(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		/* SIGXFSZ stays blocked: a file that may not be so large is an error. */
+		(void)sigemptyset(&set);
+		(void)sigaddset(&set, SIGALRM);
+		(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 		(void)alarm(OPEN_PATIENCE);
 		fd = open_path(how, file + 1);
 		r.error = fd == -1 ? errno : 0;
@@ -423,10 +434,15 @@ want_sweep(void)
 /* -- handlers ------------------------------------------------------------------------ */
 
 static void
+refuse_start(const struct spawner_order *o, int error, enum spawn_step step)
+{
+	reply((struct spawner_reply){ .answer = SPAWNER_EXITED, .slot = o->slot,
+	    .error = error, .step = (int32_t)step });
+}
+
+static void
 start(const struct spawner_order *o, const int *fds)
 {
-	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = o->slot, .error = EINVAL,
-	    .step = STEP_SPAWNER };
 	const struct spawn_row *row = rows_find(&s.rows, o->generation, o->queue);
 	struct slot *slot = &s.slots[o->slot];
 	static struct buf words;
@@ -436,13 +452,11 @@ start(const struct spawner_order *o, const int *fds)
 	pid_t pid;
 
 	if (slot->pid != 0 || row == NULL || (row->error == 0 && row->members != o->members)) {
-		reply(r);
+		refuse_start(o, EINVAL, STEP_SPAWNER);
 		return;
 	}
 	if (row->error != 0) {
-		r.error = row->error;
-		r.step = row->step;
-		reply(r);
+		refuse_start(o, row->error, (enum spawn_step)row->step);
 		if (s.loader == 0 && s.look_at <= clock_mono())
 			begin_load(o->generation);
 		return;
@@ -451,19 +465,15 @@ start(const struct spawner_order *o, const int *fds)
 		fd[i] = (o->value & 1U << i) != 0 ? *fds++ : -1;
 	buf_clear(&words);
 	spawner_words(o, o->members > 0 ? rows_members(row) : NULL, &words);
-	cgroup = cgroup_take(row->memory_max, row->pids_max, &dir);
+	cgroup = cgroup_take(row->uid, row->memory_max, row->pids_max, &dir);
 	if (cgroup == NULL && errno != 0 && (row->memory_max != 0 || row->pids_max != 0)) {
-		r.error = errno;
-		r.step = STEP_CGROUP;
-		reply(r);
+		refuse_start(o, errno, STEP_CGROUP);
 		return;
 	}
 	pid = spawn_start(row, words.data, words.len, fd, dir, &s.reports[o->slot]);
 	fd_close(&dir);
 	if (pid == -1) {
-		r.error = errno;
-		r.step = STEP_CLONE;
-		reply(r);
+		refuse_start(o, errno, STEP_CLONE);
 		if (cgroup != NULL)
 			cgroup_destroy(cgroup);
 		return;
@@ -570,18 +580,39 @@ handler_over(struct slot *slot)
 	reply(r);
 }
 
+/* Those that have ended, wherever the kernel has them among the others. */
+static void
+reap_handlers(void)
+{
+	for (size_t i = 0; i < s.used && has_room(); i++) {
+		if (s.slots[i].pid != 0 && next_zombie(P_PID, s.slots[i].pid) != 0)
+			handler_over(&s.slots[i]);
+	}
+}
+
+static void
+reap_orphan(pid_t pid)
+{
+	int status = reap(pid, NULL);
+
+	if (pid == s.loader)
+		end_load(WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
+		    WIFEXITED(status) ? 0 : EIO);
+}
+
 static void
 reap_some(void)
 {
 	struct signalfd_siginfo si;
+	usec_t until = USEC_MAX;
+	unsigned orphans = 0;
 	struct slot *slot;
 	bool any = false;
-	int i, status;
 	pid_t pid;
 
 	(void)!read(s.signals, &si, sizeof(si));
 	s.zombies = true;
-	for (i = 0; i < TURN && has_room(); i++) {
+	while (has_room() && (orphans < ORPHANS || clock_mono() < until)) {
 		if ((pid = next_zombie(P_ALL, 0)) == 0) {
 			s.zombies = false;
 			break;
@@ -591,10 +622,11 @@ reap_some(void)
 			handler_over(slot);
 			continue;
 		}
-		status = reap(pid, NULL);
-		if (pid == s.loader)
-			end_load(WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
-			    WIFEXITED(status) ? 0 : EIO);
+		reap_orphan(pid);
+		if (++orphans == ORPHANS) {
+			reap_handlers();
+			until = clock_mono() + ORPHANS_TIME;
+		}
 	}
 	if (s.hurry)
 		sweep();
@@ -605,26 +637,51 @@ reap_some(void)
 
 /* -- orders -------------------------------------------------------------------------- */
 
-/* Takes one order; false: there is none now. */
+/*
+ * Whether all are pipes or files in memory, such as memfds.  The close(2) of others may wait:
+ * of a socket for its peer, of a file for its server.  So may fstat(2); these calls ask nobody.
+ */
+static bool
+are_plain(const int *fds, size_t nfds)
+{
+	for (size_t i = 0; i < nfds; i++) {
+		if (fcntl(fds[i], F_GETPIPE_SZ) == -1 && fcntl(fds[i], F_GET_SEALS) == -1)
+			return false;
+	}
+	return true;
+}
+
+/* Takes one order; false: there is none now, or the kernel is short of memory. */
 static bool
 take_order(int fd)
 {
 	const struct spawner_order *o = (const void *)datagram;
 	int fds[SPAWNER_FDS];
+	bool lost = false;
 	size_t nfds;
 	ssize_t n;
 
-	n = spawner_receive(fd, datagram, sizeof(datagram), fds, &nfds, MSG_DONTWAIT);
-	if (n == -1 && errno == EAGAIN)
+	n = spawner_receive(fd, datagram, sizeof(datagram), fds, &nfds, &lost, MSG_DONTWAIT);
+	if (n == -1 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS))
 		return false;
 	if (n == 0 || (n == -1 && errno == ECONNRESET))
 		end();
-	if (n == -1 || !spawner_is_order(o, (size_t)n, nfds) ||
-	    (o->op == SPAWNER_OPEN) != (fd == s.files))
+	if (n == -1)
+		refuse(strerror(errno));
+	/* Nothing is closed before: the end of a process does not wait. */
+	if (!are_plain(fds, nfds))
+		refuse("a descriptor that is neither a pipe nor in memory");
+	/* What was lost counts as what it names. */
+	if (!spawner_is_order(o, (size_t)n,
+	    lost ? (size_t)__builtin_popcount(o->value) : nfds) ||
+	    (o->op == SPAWNER_OPEN) != (fd == s.files) || (lost && o->op != SPAWNER_START))
 		refuse("a wrong order");
 	switch ((enum spawner_op)o->op) {
 	case SPAWNER_START:
-		start(o, fds);
+		if (lost)
+			refuse_start(o, EMFILE, STEP_SPAWNER);
+		else
+			start(o, fds);
 		break;
 	case SPAWNER_SIGNAL:
 		send_signal(o);
@@ -673,8 +730,12 @@ turn(void)
 	if (left < 0)
 		left = 0;
 	ts = (struct timespec){ .tv_sec = left / SEC, .tv_nsec = left % SEC * 1000 };
-	if (ppoll(p, ARRAY_LEN(p), until != USEC_MAX ? &ts : NULL, NULL) == -1)
-		return;
+	/* It needs as many descriptors as it looks at, and memory: without, we look at all. */
+	if (ppoll(p, ARRAY_LEN(p), until != USEC_MAX ? &ts : NULL, NULL) == -1) {
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LAST_PAUSE * 1000 }, NULL);
+		for (size_t i = 1; i < ARRAY_LEN(p); i++)
+			p[i].revents = p[i].events;
+	}
 	/* If the main process was taken over, another process may still hold its sockets. */
 	if (p[0].revents != 0)
 		end();

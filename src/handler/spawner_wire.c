@@ -105,9 +105,10 @@ spawner_words(const struct spawner_order *o, const char *members, struct buf *b)
 
 /* -- datagrams ---------------------------------------------------------------------------- */
 
+/* There is room for all that the kernel lets pass.  What it drops it closes in our name. */
 union fd_control {
 	struct cmsghdr	head;
-	char		space[CMSG_SPACE(SPAWNER_FDS * sizeof(int))];
+	char		space[CMSG_SPACE(SPAWNER_FDS_MAX * sizeof(int))];
 };
 
 int
@@ -115,9 +116,10 @@ spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int f
 {
 	struct iovec iov = { (void *)(uintptr_t)p, n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union fd_control control = { .space = "" };
+	union fd_control control;
 
 	if (nfds > 0) {
+		memset(&control, 0, CMSG_SPACE(nfds * sizeof(int)));
 		m.msg_control = &control;
 		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 		control.head.cmsg_level = SOL_SOCKET;
@@ -128,15 +130,15 @@ spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int f
 	return TEMP_FAILURE_RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
 }
 
-/* There is room for one control message of SPAWNER_FDS descriptors; the kernel drops others. */
 ssize_t
-spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
+spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, bool *lost, int flags)
 {
 	struct iovec iov = { p, size };
 	union fd_control control;
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 	    .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
+	size_t n = 0;
 	ssize_t r;
 
 	*nfds = 0;
@@ -144,14 +146,16 @@ spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
 	if (r == -1)
 		return -1;
 	c = CMSG_FIRSTHDR(&m);
-	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		*nfds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(c), *nfds * sizeof(int));
+	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (n > SPAWNER_FDS || (m.msg_flags & MSG_TRUNC) != 0) {
+		errno = n > SPAWNER_FDS ? EPROTO : EMSGSIZE;
+		return -1;
 	}
-	if ((m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
-		return r;
-	fd_close_all(fds, *nfds);
-	*nfds = 0;
-	errno = EMSGSIZE;
-	return (m.msg_flags & MSG_TRUNC) != 0 ? -1 : r;
+	if (n > 0)
+		memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	*nfds = n;
+	if (lost != NULL)
+		*lost = (m.msg_flags & MSG_CTRUNC) != 0;
+	return r;
 }

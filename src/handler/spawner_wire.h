@@ -17,6 +17,7 @@
 #define SPAWNER_BYTES	((size_t)144 * 1024)	/* of an order, after its head */
 #define SPAWNER_PATH	((size_t)4096)
 #define SPAWNER_FDS	4			/* beside an order */
+#define SPAWNER_FDS_MAX	253			/* that the kernel lets pass: SCM_MAX_FD */
 #define SPAWNER_REPLIES	64			/* in one datagram */
 
 enum spawner_op {
@@ -83,13 +84,16 @@ struct spawner_reply {
 	struct usage	usage;		/* of the process, see spawner.h */
 };
 
-/*
- * sendmsg(2) and recvmsg(2): 0, or the bytes received; -1 with errno.  Descriptors for which
- * this process has no room are lost: *nfds is 0 then.
- */
+/* sendmsg(2): 0, or -1 with errno. */
 int	spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int flags)
 	    MUSTCHECK;
-ssize_t	spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags) MUSTCHECK;
+/*
+ * recvmsg(2): the bytes received, and at most SPAWNER_FDS descriptors.  *lost: this process had
+ * no room for further ones (NULL: the caller does not ask).  -1 with errno: EMSGSIZE for too
+ * many bytes, EPROTO for too many descriptors, which stay open: their close(2) may wait.
+ */
+ssize_t	spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, bool *lost,
+	    int flags) MUSTCHECK;
 
 /*
  * The spawner's own process: obeys the orders from the two sockets until the main process, our

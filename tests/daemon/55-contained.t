@@ -35,12 +35,22 @@ pids() { cat "$T/out/$1.session" "$T/out/$1.double" 2>/dev/null | tr '\n' ' '; }
 alive() { for _p in $(pids "$1"); do is_alive "$_p" && echo "$_p"; done; }	# ID
 cgroup() { sed 's/^0:://' "$T/out/$1.cgroup"; }		# ID
 
+# As root, two more users have queues.
+MORE=
+if [ "$(id -u)" -eq 0 ]; then
+	MORE='queue "a" { user = "60381" group = "60381" concurrency = 4 command = {"'$T'/note"} memory_max = 64M }
+	queue "b" { user = "60382" group = "60382" concurrency = 4 command = {"'$T'/note"} memory_max = 64M }'
+fi
+handler note <<'H'
+grep ^0: /proc/self/cgroup >>"$T/out/note.$RQD_QUEUE"
+H
 conf() {
 	cat <<-C
 	defaults { $AS command = {"$T/work"} lease = 5s }
 	queue "q" { concurrency = 4 backoff = 1h }
 	queue "keep" { leftovers = "keep" }
 	queue "p" { mode = "persistent" command = {"$T/server"} max_messages = 1 }
+	$MORE
 	C
 }
 conf >"$T/text"
@@ -49,7 +59,7 @@ why=$(log_lines 'event=started' | sed -n 's,.*uncontained=,,p')
 main=$(sed -n 's/^0:://p' "/proc/$PID/cgroup")
 if [ -n "$why" ]; then
 	note "no cgroups here: $why"
-	unlike "$main" 'rqd\.runs' 'then the daemon stays where it was'
+	unlike "$main" 'rqd\.daemon' 'then the daemon stays where it was'
 	r lpush q '{"id":"plain"}' >/dev/null
 	wait_ok 10 'log_wait 10 "event=acked.* id=plain"' 'and handlers run'
 	skip 'all else: no cgroups can be made here'
@@ -57,7 +67,7 @@ if [ -n "$why" ]; then
 fi
 top=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
 ours=$top${main%/main}
-like "$main" 'rqd\.runs\.[0-9]+\.[0-9]+/main$' 'the main process has a cgroup'
+like "$main" 'rqd\.daemon\.[0-9]+\.[0-9]+/main$' 'the main process has a cgroup'
 is "$(sed -n 's/^0:://p' "/proc/$(pgrep -P "$PID" -x rqd-spawner)/cgroup")" "$main" 'and the spawner in the same'
 
 # -- the end of a run ---------------------------------------------------------------------
@@ -65,7 +75,7 @@ r lpush q '{"id":"one"}' >/dev/null
 wait_ok 10 'log_wait 10 "event=acked.* id=one"' 'a message is done'
 is "$(pids one | wc -w)" 2 'its handler has left two processes'
 wait_ok 10 '[ -z "$(alive one)" ]' 'they are killed'
-like "$(cgroup one)" "^${main%/main}/[0-9]+\$" 'the handler had a cgroup'
+like "$(cgroup one)" "^${main%/main}/runs/[0-9]+\$" 'the handler had a cgroup'
 
 r lpush q '{"id":"fails"}' >/dev/null
 wait_ok 10 'log_wait 10 "event=retry.* id=fails"' 'a handler fails'
@@ -91,12 +101,23 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	for j in 1 2 3 4 5 6 7 8 9 10; do echo "LPUSH q $i.$j"; done
 done | r >/dev/null
 wait_ok 30 '[ "$(log_count "event=acked queue=q ")" = 101 ]' 'a hundred runs after a reload'
-is "$(grep -c "^0::${main%/main}/[0-9]*\$" "$T/out/quick")" 100 'each has a cgroup'
+is "$(grep -c "^0::${main%/main}/runs/[0-9]*\$" "$T/out/quick")" 100 'each has a cgroup'
 ok '[ "$(sort -u "$T/out/quick" | wc -l)" -le 20 ]' 'most have that of another'
-rmdir "$ours"/[0-9]* 2>/dev/null
+rmdir "$ours"/runs/[0-9]* 2>/dev/null
 r lpush q more >/dev/null
 wait_ok 10 '[ "$(log_count "event=acked queue=q ")" = 102 ]' 'somebody has removed them: rqd makes new ones'
-is "$(grep -c "^0::${main%/main}/[0-9]*\$" "$T/out/quick")" 101 'the handler has one'
+is "$(grep -c "^0::${main%/main}/runs/[0-9]*\$" "$T/out/quick")" 101 'the handler has one'
+
+if [ -n "$MORE" ]; then
+	for i in 1 2 3 4 5 6 7 8; do
+		for j in 1 2 3 4; do echo "LPUSH a $i.$j"; echo "LPUSH b $i.$j"; done
+	done | r >/dev/null
+	wait_ok 30 '[ "$(log_count "event=acked queue=[ab] ")" = 64 ]' 'two users have equal queues'
+	sort -u "$T/out/note.a" >"$T/note.a"
+	sort -u "$T/out/note.b" >"$T/note.b"
+	ok '[ "$(cat "$T/note.a" "$T/note.b" | wc -l)" -lt 32 ]' 'the runs of each share cgroups'
+	is "$(comm -12 "$T/note.a" "$T/note.b")" '' 'none of them serves both'
+fi
 
 # -- a check changes nothing; others start beside it -----------------------------------------
 touch "$T/out/stays.stays"
@@ -156,18 +177,45 @@ wait_ok 30 '[ "$(ctl check | grep -c "limited: on .*, memory_max or pids_max has
 rqd_stop limited
 [ ! -d "$own" ] || find "$own" -depth -type d -exec rmdir {} +
 
+# -- a cgroup of another user ---------------------------------------------------------------
+# Its processes could leave the cgroup of their run.
+theirs=$top/rqd-test-theirs.$$
+if [ -n "$MORE" ] && mkdir -p "$theirs/below" 2>/dev/null; then
+	chown 60381 "$theirs" "$theirs/cgroup.procs"
+	printf '#!/bin/sh\necho $$ >%s/cgroup.procs && exec "$@"\n' "$theirs/below" >"$T/theirs"
+	chmod +x "$T/theirs"
+	RQD_WRAPPER="$T/theirs $wrapper"
+	echo "queue \"theirs\" { $AS command = {\"/bin/true\"} }" >"$T/other"
+	rqd_start theirs <"$T/other"
+	RQD_WRAPPER=$wrapper
+	like "$(log_lines 'event=started' theirs)" "uncontained=.*$theirs/below: belongs to user 60381, not to root" 'below a cgroup of another user runs have none, and the log says so'
+	rqd_stop theirs
+	find "$theirs" -depth -type d -exec rmdir {} +
+fi
+
 # -- the end of the daemon ----------------------------------------------------------------
 left=$(alive stays; alive kept; alive kept2)
 is "$(echo "$left" | wc -w)" 6 'six processes of three runs are left'
 rm "$T/out/stays.stays"		# before the next daemon can deliver the message
 gone() { for _p in $left; do ! is_alive "$_p" || return 1; done; }
-pid=$(pid_of rqd)
-kill -KILL "$pid" $(pgrep -P "$pid" -x rqd-spawner)
+kill -KILL "$(pgrep -o -P "$(pid_of rqd)" -x rqd-spawner)"
+wait_ok 20 gone 'the spawner is killed: rqd kills what its runs have left'
 rqd_wait
+rqd_start again <"$T/text"
+wait_ok 20 '[ ! -d "$ours" ]' 'the next start removes its cgroups'
+main=$(sed -n 's/^0:://p' "/proc/$(pid_of again)/cgroup")
+ours=$top${main%/main}
+wait_ok 30 'log_wait 30 "event=acked.* id=stays" 1 again' 'the message is delivered again'
+for q in keep2 keep3; do r lpush keep "{\"id\":\"$q\"}" >/dev/null; done
+wait_for 20 '[ "$(log_count "event=acked queue=keep " again)" = 2 ]'
+left=$(alive keep2; alive keep3)
+is "$(echo "$left" | wc -w)" 4 'four processes of two runs are left'
+pid=$(pid_of again)
+kill -KILL "$pid" $(pgrep -P "$pid" -x rqd-spawner)
+rqd_wait again
 rqd_start next <"$T/text"
 wait_ok 20 gone 'killed, with the spawner: what was left of its runs ends with the next start'
 wait_ok 20 '[ ! -d "$ours" ]' 'its cgroups are removed'
 next=$top$(sed -n 's/^0:://p' "/proc/$(pid_of next)/cgroup")
-wait_ok 30 'log_wait 30 "event=acked.* id=stays" 1 next' 'the message is delivered again'
 rqd_stop next
-is "$(find "${next%/main}" -mindepth 1 -type d 2>/dev/null | grep -v /main)" '' 'a daemon that ends removes those of its runs'
+is "$(find "${next%/main}/runs" -mindepth 1 -type d 2>/dev/null)" '' 'a daemon that ends removes those of its runs'

@@ -2,6 +2,9 @@
 #define UNIT_OWN_MAIN
 #include "fixture.h"
 
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -151,6 +154,36 @@ FIXTURE_TEST(only_its_parent_ends_it)
 	(void)kill(pid, SIGSTOP);
 	close_handler();
 	assert_int_equal(kill(pid, 0), -1);
+}
+
+/* -- a shortage in the kernel ---------------------------------------------------------------- */
+
+static int	receives_fail;		/* so many; the spawner has a copy of its own */
+
+/* In place of libc's. */
+ssize_t
+recvmsg(int fd, struct msghdr *m, int flags)
+{
+	if (receives_fail == 0)
+		return syscall(SYS_recvmsg, fd, m, flags);
+	receives_fail--;
+	errno = ENOMEM;
+	return -1;
+}
+
+/* For want of memory recvmsg(2) fails in both processes, and both read on. */
+FIXTURE_TEST(a_failed_receive_is_repeated)
+{
+	struct got *g;
+
+	receives_fail = 2;
+	launch();		/* both while the answer to the load is awaited */
+	assert_int_equal(receives_fail, 0);
+	receives_fail = 2;
+	g = run("");
+	assert_int_equal(receives_fail, 0);
+	assert_int_equal(g->result.end, END_EXIT);
+	got_free(g);
 }
 
 int

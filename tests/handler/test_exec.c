@@ -3,6 +3,9 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <limits.h>
+
+#include "loop/proc.h"
 
 /* -- outcomes ------------------------------------------------------------------------- */
 
@@ -425,6 +428,91 @@ FIXTURE_TEST(grandchild_that_holds_the_pipe_does_not_delay)
 	assert_true(g->took < 20 * SEC);
 	await_gone(printed_pid());
 	got_free(g);
+}
+
+/* The children of a process, and how many of them are no zombies. */
+static unsigned
+count_children(pid_t pid, unsigned *alive)
+{
+	struct buf b = BUF_INIT;
+	char path[64], text[512], *p, *rest, *state;
+	unsigned n = 0;
+	long child;
+	FILE *f;
+
+	*alive = 0;
+	proc_children(pid, &b);
+	for (p = buf_str(&b); (child = strtol(p, &rest, 10)) > 0; p = rest, n++) {
+		(void)snprintf(path, sizeof(path), "/proc/%ld/stat", child);
+		if ((f = fopen(path, "r")) == NULL)
+			continue;
+		state = fgets(text, sizeof(text), f) != NULL ? strrchr(text, ')') : NULL;
+		*alive += state != NULL && state[2] != 'Z';
+		(void)fclose(f);
+	}
+	buf_done(&b);
+	return n;
+}
+
+#define ORPHANS	3000
+
+/*
+ * The orphans of a handler end, and so does a handler that was started after it: how many
+ * orphans there still are when that is reported.
+ */
+static unsigned
+orphans_behind(const char *command)
+{
+	struct got *many, *one;
+	unsigned alive, left;
+	pid_t spawner;
+
+	buf_clear(&t.out[1]);
+	t.lines = 0;
+	t.q->concurrency = 2;
+	t.q->leftovers = LEFTOVERS_KEEP;
+	SH(command);
+	many = start("many\n");
+	await_lines(1);
+	spawner = printed_pid();
+	while (count_children(spawner, &alive) <= ORPHANS)
+		turn_for(10 * MSEC);
+	one = start("one\n");
+	await_lines(2);
+	/* All are to be seen at once, and the spawner is to be no faster than this process. */
+	(void)setpriority(PRIO_PROCESS, (id_t)spawner, 19);
+	assert_int_equal(kill(spawner, SIGSTOP), 0);
+	assert_int_equal(kill(many->run->pid, SIGKILL), 0);
+	assert_int_equal(kill(one->run->pid, SIGKILL), 0);
+	while (count_children(spawner, &alive) > 0 && alive > 0)
+		(void)usleep(10000);
+	assert_int_equal(kill(spawner, SIGCONT), 0);
+	await(&one->done, 1);
+	left = count_children(spawner, &alive);
+	await(&many->done, 1);
+	got_free(one);
+	got_free(many);
+	close_handler();
+	return left;
+}
+
+/* No handler's end is reported behind those of another user's thousands of orphans. */
+FIXTURE_TEST(orphans_delay_no_handler)
+{
+	char self[PATH_MAX], *command;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	unsigned left = 0;
+
+	assert_true(n > 0);
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	command = xasprintf("echo $PPID; read -r what; [ $what = many ] || exec sleep 1000; "
+	    "exec %s/../helpers/forks %d 0 /none", self, ORPHANS);
+	/* If this process gets no processor for long, the spawner has reaped all meanwhile. */
+	for (int i = 0; i < 5 && left == 0; i++)
+		left = orphans_behind(command);
+	free(command);
+	assert_true(left > 0);
 }
 
 FIXTURE_TEST(leftovers_may_be_kept)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -226,7 +228,7 @@ answer(int fd, struct spawner_reply *r, int *got)
 
 	if (fd == t.files || t.nreplies == 0) {
 		assert_int_equal(poll(&p, 1, PATIENCE), 1);
-		n = spawner_receive(fd, t.replies, sizeof(t.replies), fds, &nfds, 0);
+		n = spawner_receive(fd, t.replies, sizeof(t.replies), fds, &nfds, NULL, 0);
 		if (n <= 0)
 			return false;
 		assert_int_equal((size_t)n % sizeof(*r), 0);
@@ -390,6 +392,92 @@ FIXTURE_TEST(a_slot_is_used_once)
 	(void)read_all(fd);
 	expect_exited(3, &r);
 	assert_int_equal(r.status, SIGKILL);
+}
+
+/* Where the spawner has no room for a descriptor, a start fails as it would for want of memory. */
+FIXTURE_TEST(a_shortage_of_descriptors_ends_nobody)
+{
+	static const char w[] = "wait";
+	struct rlimit none = { 3, 0 }, old;
+	struct spawner_reply r;
+	int fd;
+
+	assert_int_equal(prlimit(t.pid, RLIMIT_NOFILE, NULL, &old), 0);
+	none.rlim_max = old.rlim_max;
+	assert_int_equal(prlimit(t.pid, RLIMIT_NOFILE, &none, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		(void)close(start(w, sizeof(w), 3, &r));
+		assert_int_equal(r.answer, SPAWNER_EXITED);
+		assert_int_equal(r.slot, 3);
+		assert_int_equal(r.error, EMFILE);
+		assert_int_equal(r.step, STEP_SPAWNER);
+	}
+	order(SPAWNER_LOAD, 0, 0, NULL, 0, NULL, 0);
+	assert_true(answer(t.orders, &r, NULL));
+	assert_int_equal(r.answer, SPAWNER_LOADED);
+	assert_int_equal(r.generation, 0);
+	assert_int_equal(r.error, EMFILE);
+	assert_int_equal(prlimit(t.pid, RLIMIT_NOFILE, &old, NULL), 0);
+	fd = start(w, sizeof(w), 3, &r);
+	assert_int_equal(r.answer, SPAWNER_STARTED);
+	order(SPAWNER_SIGNAL, 3, SIGKILL, NULL, 0, NULL, 0);
+	expect_exited(3, &r);
+	(void)close(fd);
+}
+
+/* A TCP socket whose close(2) waits 100 s, as long as nobody reads at its other end. */
+static int
+make_lingering(int *listener)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct linger linger = { 1, 100 };
+	socklen_t size = sizeof(sin);
+	static char bytes[65536];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(*listener, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(listen(*listener, 1), 0);
+	assert_int_equal(getsockname(*listener, (struct sockaddr *)&sin, &size), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		continue;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+/* The spawner ends at once: neither it nor the kernel closes such a descriptor before. */
+static void
+expect_no_wait(uint32_t bits, size_t n)
+{
+	int listener, fd = make_lingering(&listener), fds[SPAWNER_FDS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		fds[i] = fd;
+	/* The last to close it must be the spawner. */
+	assert_int_equal(kill(t.pid, SIGSTOP), 0);
+	order(SPAWNER_START, 1, bits, "wait", 5, fds, n);
+	(void)close(fd);
+	assert_int_equal(kill(t.pid, SIGCONT), 0);
+	expect_end();
+	(void)close(listener);
+}
+
+FIXTURE_TEST(no_descriptor_that_may_wait)
+{
+	expect_no_wait(2, 1);
+}
+
+FIXTURE_TEST(no_descriptors_that_may_wait)
+{
+	expect_no_wait(15, 4);
+}
+
+FIXTURE_TEST(no_more_descriptors_that_may_wait)
+{
+	expect_no_wait(15, SPAWNER_FDS_MAX);
 }
 
 /* No order signals a process that the spawner has not started. */
@@ -929,7 +1017,7 @@ comes_back(const struct cgroup *wanted)
 	int dir;
 
 	while (n < ARRAY_LEN(taken) && clock_mono() < end) {
-		taken[n] = cgroup_take(0, 0, &dir);
+		taken[n] = cgroup_take(1, 0, 0, &dir);
 		assert_non_null(taken[n]);
 		(void)close(dir);
 		if (taken[n++] == wanted)
@@ -943,9 +1031,29 @@ comes_back(const struct cgroup *wanted)
 	return n > 0 && taken[n - 1] == wanted;
 }
 
+/* Files as of Linux 6.1, without the lines that do not count. */
+TEST(what_a_run_leaves_charged)
+{
+	/* It has read large files: their pages can be had back. */
+	static const char files[] = "anon 0\nfile 60170240\nkernel 811008\nkernel_stack 0\n"
+	    "sock 0\nshmem 0\nfile_mapped 0\nfile_dirty 0\n";
+	/* 40,000 empty files in a tmpfs: inodes and names, no page. */
+	static const char inodes[] = "anon 0\nfile 0\nkernel 48234496\nsock 0\nshmem 0\n"
+	    "slab_reclaimable 24117248\nslab 48103424\n";
+	/* 20 MB in /dev/shm, which count as files, too. */
+	static const char shmem[] = "anon 0\nfile 31457280\nkernel 204800\nshmem 20971520\n";
+
+	assert_int_equal(cgroup_unreclaimable("60981248\n", files), 811008);
+	assert_int_equal(cgroup_unreclaimable("48234496\n", inodes), 48234496);
+	assert_int_equal(cgroup_unreclaimable("31662080\n", shmem), 21176320);
+	assert_int_equal(cgroup_unreclaimable("4096\n", files), 0);
+	assert_int_equal(cgroup_unreclaimable("4096\n", ""), 4096);
+	assert_int_equal(cgroup_unreclaimable("", ""), 0);
+}
+
 ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 {
-	struct cgroup *a, *b;
+	struct cgroup *a, *b, *c;
 	struct cgroup_end end;
 	int dir, other, status;
 	pid_t pid;
@@ -953,23 +1061,33 @@ ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 	cgroup_open(true);
 	if (cgroup_lacks(CGROUP_RUNS) != NULL)
 		skip();
-	a = cgroup_take(0, 0, &dir);
+	a = cgroup_take(1, 0, 0, &dir);
 	assert_non_null(a);
-	b = cgroup_take(0, 0, &other);
+	b = cgroup_take(1, 0, 0, &other);
 	assert_non_null(b);
 	assert_ptr_not_equal(a, b);
 	(void)close(other);
 	end = cgroup_leave(b, true, true);
-	assert_false(end.left || end.oom);
-	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	assert_false(end.left != 0 || end.oom);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
+	(void)close(other);
+	(void)cgroup_leave(b, true, false);
+
+	/* Another user never gets it: what runs have left is charged to it. */
+	c = cgroup_take(2, 0, 0, &other);
+	assert_non_null(c);
+	assert_ptr_not_equal(c, b);
+	(void)close(other);
+	(void)cgroup_leave(c, true, false);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
 	(void)close(other);
 	(void)cgroup_leave(b, true, false);
 
 	/* What is left may go on: nobody else gets the cgroup meanwhile. */
 	pid = sleeper(dir);
 	end = cgroup_leave(a, false, false);
-	assert_true(end.left);
-	assert_ptr_equal(cgroup_take(0, 0, &other), b);
+	assert_int_equal(end.left, 1);
+	assert_ptr_equal(cgroup_take(1, 0, 0, &other), b);
 	(void)close(other);
 	(void)cgroup_leave(b, true, false);
 	assert_int_equal(kill(pid, SIGTERM), 0);
@@ -980,7 +1098,7 @@ ROOT_TEST(a_cgroup_is_used_again_when_it_is_empty)
 	/* Or it is killed. */
 	pid = sleeper(dir);
 	end = cgroup_leave(a, true, false);
-	assert_true(end.left);
+	assert_int_equal(end.left, 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	(void)close(dir);

@@ -30,7 +30,7 @@ is $? 0 'the service starts'
 is "$(uncontained rqd)" '' 'it can make cgroups'
 mr lpush q one >/dev/null
 wait_ok 20 '[ -n "$(tmp one.left)" ] && [ "$(mr zcard qBACKUP)" = 0 ]' 'a message is done'
-like "$(tmp one.cgroup)" '/system\.slice/rqd\.service/rqd\.runs\.[0-9.]+/[0-9]+$' 'the handler had a cgroup of the unit'
+like "$(tmp one.cgroup)" '/system\.slice/rqd\.service/rqd\.daemon\.[0-9.]+/runs/[0-9]+$' 'the handler had a cgroup of the unit'
 wait_ok 20 '! left one' 'the process in another session that it has left is killed'
 m systemctl daemon-reload
 m systemctl reload rqd
@@ -50,7 +50,7 @@ is $? 0 'rqd@alice starts'
 is "$(uncontained rqd@alice)" '' 'it can make cgroups'
 mr lpush a alice >/dev/null
 wait_ok 20 '[ -n "$(tmp alice.left)" ] && [ "$(mr zcard aBACKUP)" = 0 ]' 'a message of alice is done'
-like "$(tmp alice.cgroup)" 'rqd@alice\.service/rqd\.runs\.[0-9.]+/[0-9]+$' 'the handler had a cgroup'
+like "$(tmp alice.cgroup)" 'rqd@alice\.service/rqd\.daemon\.[0-9.]+/runs/[0-9]+$' 'the handler had a cgroup'
 wait_ok 20 '! left alice' 'what it has left is killed'
 m systemctl stop rqd@alice
 
