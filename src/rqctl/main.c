@@ -24,6 +24,8 @@ run(struct ctl *c, int argc, char **argv)
 		ctl_error(c, EX_USAGE, "%s", cause);
 	else if (ctl_given(c, OPT_VERSION))
 		puts("rqctl " PACKAGE_VERSION);
+	else if (c->args.group != NULL)
+		help_print_group(c->args.group);
 	else if (ctl_given(c, OPT_HELP))
 		help_print(c->args.verb);
 	else {

@@ -26,7 +26,7 @@
 const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_CONFIG] = { "config", 'c', "FILE", "read queues and server from FILE" },
 	[OPT_SERVER] = { "server", 0, "ADDRESS",
-	    "as redis.server, or sentinel://MASTER@A,B or cluster://A,B" },
+	    "host:port, unix:PATH, sentinel://..., cluster://..." },
 	[OPT_SET] = { "option", 'o', "NAME=VALUE", "set an option over the file, as rqd -o does" },
 	[OPT_HELP] = { "help", 'h', NULL, "show how to use the verb" },
 	[OPT_VERSION] = { "version", 'V', NULL, "print the version" },
@@ -43,12 +43,12 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_RAW] = { "raw", 0, NULL, "write the message itself, byte for byte" },
 	[OPT_NAMES] = { "names", 0, NULL, "print only the names, one per line" },
 	[OPT_KEYS] = { "keys", 0, NULL,
-	    "print only the keys that producers push to, one per line" },
+	    "print only the keys that producers push to" },
 	[OPT_REASON] = { "reason", 0, "REASON", "only dead letters with this reason" },
 	[OPT_SINCE] = { "since", 0, "TIME",
-	    "only dead letters since TIME: 2h (ago), RFC 3339 or @epoch" },
-	[OPT_UNTIL] = { "until", 0, "TIME", "only dead letters until TIME" },
-	[OPT_MATCH] = { "match", 0, "TEXT", "only entries whose message or error contains TEXT" },
+	    "only those since TIME: 2h (ago), RFC 3339 or @epoch" },
+	[OPT_UNTIL] = { "until", 0, "TIME", "only those until TIME" },
+	[OPT_MATCH] = { "match", 0, "TEXT", "only those whose message or error contains TEXT" },
 	[OPT_ALL] = { "all", 0, NULL, "all entries" },
 	[OPT_RATE] = { "rate", 0, "N/UNIT", "at most this many per time: 100/s, 30/m, 500/h" },
 	[OPT_FOR] = { "for", 0, "DURATION", "the pause ends by itself after DURATION" },
@@ -64,7 +64,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_HELD] = { "held", 0, NULL, "messages that wait for others of their group" },
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
 	[OPT_DELAYED] = { "delayed", 0, NULL,
-	    "messages that a producer delayed by ZADD; those of push --delay are retries" },
+	    "messages delayed by ZADD (push --delay: retries)" },
 	[OPT_DEAD] = { "dead", 0, NULL, "dead letters" },
 	[OPT_LOCK_WAIT] = { "wait", 0, "DURATION",
 	    "wait at most DURATION; 0: do not wait (no limit)" },
@@ -77,11 +77,11 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
-	    "a problem if a message has waited longer: 5m, 5m:30m or :30m" },
+	    "a problem if one waits longer: 5m, 5m:30m or :30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
 	    "a problem if more messages wait: 1000 or 1000:5000" },
 	[OPT_WARN_DEAD] = { "dead", 0, "THRESHOLD",
-	    "a problem if a queue has more dead letters: 10 or 10:100" },
+	    "a problem if there are more: 10 or 10:100" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL",
 	    "print the completion script for bash or zsh" },
 };
@@ -101,7 +101,7 @@ const struct verb verb_table[] = {
 	    "ID is the message's id or its tag. Of the messages that wait for their first\n"
 	    "delivery, rqctl searches the next thousand.", OPT(RAW),
 	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
-	{ "peek", "QUEUE", "show the messages that come next, and leave them there",
+	{ "peek", "QUEUE", "show the messages that come next",
 	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW) | OPT(HELD),
 	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
@@ -213,7 +213,7 @@ const struct verb verb_table[] = {
 	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
-	{ "acl", "", "print the command that creates the user of rqd in Redis",
+	{ "acl", "", "print the command that makes rqd's user in Redis",
 	    "The user has access to the queues of the configuration. Replace PASSWORD, and run\n"
 	    "the command with redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, -1,
@@ -374,6 +374,17 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 	return 0;
 }
 
+bool
+verb_is_group(const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const struct verb *v = verb_table; v->name != NULL; v++)
+		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
+			return true;
+	return false;
+}
+
 int
 verb_unknown(const char *word, char **cause)
 {
@@ -440,7 +451,10 @@ args_parse(struct args *a, int argc, char *const *argv, char **cause)
 		guess = verb_find(word[0], word[1], &words);
 	if ((rc = take_all(a, guess, argc, argv, cause)) == 0 && a->nwords > 0) {
 		a->verb = verb_find(a->words[0], a->words[1], &words);
-		if (a->verb == NULL) {
+		if (a->verb == NULL && a->value[OPT_HELP] != NULL &&
+		    verb_is_group(a->words[0])) {
+			a->group = a->words[0];
+		} else if (a->verb == NULL) {
 			rc = verb_unknown(a->words[0], cause);
 		} else {
 			a->nwords -= words;

@@ -78,6 +78,8 @@ struct verb {
 /* Terminated by a NULL name. */
 extern const struct verb verb_table[];
 
+/* Whether it begins the names of verbs: "dead" of "dead list". */
+bool		 verb_is_group(const char *word);
 const struct verb *verb_find(const char *first, const char *second, int *words);
 /*
  * -1 with a cause that names the verb which was probably meant, or the verbs of the group that
@@ -91,6 +93,7 @@ bool	 opt_is_optional(const struct opt_def *);
 /* The command line, taken apart: options anywhere before "--", then a verb's words. */
 struct args {
 	const struct verb	*verb;		/* NULL: --help or --version alone */
+	const char		*group;		/* "dead --help": of these verbs; else NULL */
 	const char		*value[OPT_MAX];/* NULL: not given; "" where it takes no value */
 	const char		**set;		/* -o, in order, NULL-terminated; owned array */
 	const char		**words;	/* after the verb, NULL-terminated; owned array */
@@ -112,6 +115,7 @@ verb_fn	acl_run, cancel_run, check_run, daemons_run, dead_import, forget_run, he
 	schedules_push, schedules_run, show_run, status_run, try_run, unlock_run;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
+void	help_print_group(const char *group);
 /* push: text to ctl.target; NULL: standard input. */
 void	push_text(struct ctl *, const char *text);
 /* The scripts of help --completion. */
