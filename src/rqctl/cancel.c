@@ -109,7 +109,7 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
 	    (long long)j->scan, id);
 	words_mem(&w, data, len);
-	words_add(&w, target_tell(t));
+	words_add(&w, t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel_waiting", nkeys, &w);
 	if ((answer = reply_str(reply, NULL)) != NULL)
 		rc = strcmp(answer, "ok") == 0;
@@ -210,7 +210,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	nkeys = 9 + target_add_dead_key(t, &w);
 	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode,
 	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
-	    (int)len, tag, keys_group(&t->keys), target_tell(t));
+	    (int)len, tag, keys_group(&t->keys), t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel", nkeys, &w);
 	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;

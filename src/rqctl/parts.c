@@ -250,7 +250,7 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 		nkeys = 8 + target_add_dead_key(t, &words);
 		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
 		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
-		    bury ? w->error : "", keys_group(&t->keys), target_tell(t));
+		    bury ? w->error : "", keys_group(&t->keys), t->dead_tell);
 		add_members(&words, members, i, step);
 		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
 		if (reply == NULL)

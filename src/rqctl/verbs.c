@@ -103,12 +103,13 @@ const struct verb verb_table[] = {
 	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
 	{ "peek", "QUEUE", "show the messages that come next",
 	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW) | OPT(HELD),
-	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
+	    1, 1, VERB_JSON | VERB_LISTS | VERB_ORDER, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
 	    "Prints the id of each message, or \"-\" if rqd will choose one. Exits with\n"
 	    "65 if a message is larger than message_max.",
-	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES, push_run, 0 },
+	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES | VERB_ORDER,
+	    push_run, 0 },
 	{ "try", "QUEUE [FILE]", "run a handler once, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
 	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
@@ -162,7 +163,8 @@ const struct verb verb_table[] = {
 	{ "bury", "QUEUE [ID...]", "turn retries into dead letters",
 	    "Select them by ID, with --match, or with --all, which asks first.",
 	    OPT(ALL) | OPT(MATCH) | OPT(BURY_WHY), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, parts_change, 0 },
+	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS | VERB_BURIES,
+	    parts_change, 0 },
 	{ "cancel", "QUEUE ID...", "end messages that wait, are delayed, or run",
 	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
 	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It does not ask for\n"
@@ -173,7 +175,7 @@ const struct verb verb_table[] = {
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",
 	    OPT(WAITING) | OPT(HELD) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
-	    VERB_JSON | VERB_ASKS | VERB_LISTS, purge_run, 0 },
+	    VERB_JSON | VERB_ASKS | VERB_LISTS | VERB_ORDER, purge_run, 0 },
 	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
 	    "Messages in flight are finished. Producers can still push. It replaces an earlier\n"
 	    "pause. Exits with 75 if --wait has ended before they were finished.",

@@ -58,7 +58,10 @@ enum {
 	VERB_ANY = 128,
 	VERB_KEEPING = 256,	/* kinds whose messages stay in Redis until they are done */
 	VERB_LISTS = 512,	/* kinds whose messages wait in Redis */
-	VERB_PUSHES = 1024	/* these, and channels */
+	VERB_PUSHES = 1024,	/* these, and channels */
+	/* It must know at which end the queue is popped, or who hears of dead letters. */
+	VERB_ORDER = 2048,
+	VERB_BURIES = 4096
 };
 #define VERB_TARGET	(VERB_ANY | VERB_KEEPING | VERB_LISTS | VERB_PUSHES)
 

@@ -50,6 +50,8 @@ static const struct member queue_members[] = {
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
 	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
 	{ "group_concurrency", TYPE_INTEGER }, { "no_limits", TYPE_TEXT },
+	{ "pop", TYPE_TEXT }, { "id", TYPE_TEXT }, { "dead_key", TYPE_TEXT },
+	{ "dead_tell", TYPE_TEXT },
 };
 
 static const struct member delivery_members[] = {
