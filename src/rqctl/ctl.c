@@ -406,6 +406,7 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT,
 		.left = cfg != NULL && config_pops_left(cfg), .known = cfg != NULL,
 		.id = xstrdup(cfg != NULL ? cfg->id : "id"),
+		.group_by = xstrdup(cfg != NULL ? cfg->group_by : ""),
 		.dead_key = xstrdup(""), .dead_tell = xstrdup("") };
 	if (cfg != NULL && cfg->dead_key != NULL) {
 		xreplace(&t->dead_key, cfg->dead_key);
@@ -438,6 +439,7 @@ target_told(struct target *t, const char *key, const json_t *told)
 	t->left = strcmp(fleet_text(told, "pop"), "left") == 0;
 	if (id[0] != '\0')
 		xreplace(&t->id, id);
+	xreplace(&t->group_by, fleet_text(told, "group_by"));
 	/* The command goes to Redis, and everybody may write to the index. */
 	if (strncmp(tell, "LPUSH:", 6) == 0 || strncmp(tell, "RPUSH:", 6) == 0) {
 		xreplace(&t->dead_key, fleet_text(told, "dead_key"));
@@ -470,6 +472,7 @@ target_done(struct target *t)
 		keys_done(&t->all[--t->nkeys]);
 	free(t->all);
 	free(t->id);
+	free(t->group_by);
 	free(t->dead_key);
 	free(t->dead_tell);
 	*t = (struct target){ .nkeys = 0 };

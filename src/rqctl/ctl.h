@@ -34,6 +34,7 @@ struct target {
 	enum source			 source;
 	bool				 left;	/* of a list: its left end is the oldest */
 	char				*id;	/* the member of a message that is its id; owned */
+	char				*group_by;	/* "": not known, or none; owned */
 	/* The list that hears of dead letters, and how: see part/letter.lua.  "": none; owned. */
 	char				*dead_key, *dead_tell;
 	bool				 known;	/* a configuration or a daemon has named it */
@@ -145,6 +146,9 @@ void	target_done(struct target *);
 int	target_add_dead_key(const struct target *, struct words *);
 /* Whether the configuration only declares it: other daemons consume it. */
 bool	target_is_elsewhere(const struct target *);
+
+/* Has daemons log that the verb has removed n messages of c->target; what: "purge --dead". */
+void	audit_removed(struct ctl *, const char *what, int64_t n);
 
 /* The queues that are the verb's arguments; without any, all of the configuration. */
 struct target *targets_find(struct ctl *, size_t *n);
