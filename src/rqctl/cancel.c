@@ -42,6 +42,7 @@ struct canceller {
 	char		 who[DELIVERY_BY];	/* for cancel.lua */
 	bool		 dry, retry;
 	long		 scan;
+	const char	*group;		/* instead of ids: this is select's only one; or NULL */
 	struct select	 select;	/* the ids */
 	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
 	const char	**found;
@@ -95,10 +96,11 @@ report(const struct canceller *j, int which, const char *name, size_t len, const
 
 /* Ends one message of a key.  Returns 1; 0 if it has left the key meanwhile; -1 after an error. */
 static int
-cancel_waiting(struct canceller *j, enum key key, int which, const char *data, size_t len)
+cancel_waiting(struct canceller *j, enum key key, int which, const char *id, const char *data,
+    size_t len)
 {
 	const struct target *t = &j->ctl->target;
-	const char *id = j->select.ids[which], *answer;
+	const char *answer;
 	struct words w = ask_format("%s %s", t->keys.name[key], t->keys.name[KEY_DEAD]);
 	int nkeys = 2 + target_add_dead_key(t, &w);
 	struct redisReply *reply;
@@ -109,7 +111,7 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
 	    (long long)j->scan, id);
 	words_mem(&w, data, len);
-	words_add(&w, target_tell(t));
+	words_add(&w, t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel_waiting", nkeys, &w);
 	if ((answer = reply_str(reply, NULL)) != NULL)
 		rc = strcmp(answer, "ok") == 0;
@@ -117,6 +119,22 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *data, s
 		report(j, which, id, strlen(id), key == KEY_DELAYED ? "delayed" : "waiting", NULL);
 	reply_free(reply);
 	return rc;
+}
+
+/* Which of the ids, or the group, selects a message that waits; -1: none. */
+static int
+selected(const struct canceller *j, const struct waiting *m, const char *id)
+{
+	const struct target *t = &j->ctl->target;
+	char group[MESSAGE_ID_MAX + 1];
+
+	if (j->group != NULL)
+		return message_id_of(t->kind, t->group_by, m->data, m->len, group) == 0 &&
+		    strcmp(group, j->group) == 0 ? 0 : -1;
+	for (int i = 0; i < j->select.nids; i++)
+		if (id[0] != '\0' && strcmp(j->select.ids[i], id) == 0)
+			return i;
+	return -1;
 }
 
 /* Searches entries lo to hi - 1 of the list or of QDELAYED; 0 is the next one. */
@@ -139,12 +157,10 @@ cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
 			waiting_get(page, i, &m);
 			waiting_id(&j->ctl->target, &m, id);
-			for (which = 0; which < j->select.nids; which++)
-				if (id[0] != '\0' && strcmp(j->select.ids[which], id) == 0)
-					break;
-			if (which == j->select.nids || (int64_t)m.len != m.size)
+			which = selected(j, &m, id);
+			if (which == -1 || (int64_t)m.len != m.size)
 				continue;
-			rc = cancel_waiting(j, key, which, m.data, m.len);
+			rc = cancel_waiting(j, key, which, id, m.data, m.len);
 			lo -= rc == 1 && !j->dry && !j->retry;	/* what follows has moved up */
 		}
 		reply_free(page);
@@ -210,7 +226,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	nkeys = 9 + target_add_dead_key(t, &w);
 	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode,
 	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
-	    (int)len, tag, keys_group(&t->keys), target_tell(t));
+	    (int)len, tag, keys_group(&t->keys), t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel", nkeys, &w);
 	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;
@@ -273,6 +289,40 @@ cancel_further(struct canceller *j)
 	} while (rc == 0 && strcmp(cursor, "0") != 0);
 	buf_done(&pattern);
 	return rc;
+}
+
+/*
+ * Cancels the group's messages that have been delivered or are held: those that QORDER lists.
+ * The last one goes first, so that none becomes due meanwhile.
+ */
+static int
+cancel_group(struct canceller *j)
+{
+	struct buf from = BUF_INIT, to = BUF_INIT;
+	struct words w = ask_format("ZREVRANGEBYLEX %s",
+	    j->ctl->target.keys.name[KEY_ORDER]);
+	struct redisReply *rows;
+	const char *row, *tag;
+	size_t len, skip = strlen(j->group) + 1;
+	int rc = 0;
+
+	buf_printf(&from, "[%s%c", j->group, '\0');
+	buf_printf(&to, "(%s\1", j->group);
+	words_mem(&w, to.data, to.len);
+	words_mem(&w, from.data, from.len);
+	rows = ask_words(j->ctl, &w);
+	buf_done(&from);
+	buf_done(&to);
+	if (rows == NULL)
+		return -1;
+	for (size_t i = 0; rc == 0 && i < reply_len(rows) && !ctl_interrupted(); i++) {
+		row = reply_str(reply_at(rows, i), &len);
+		tag = row != NULL && len > skip ? memchr(row + skip, '\0', len - skip) : NULL;
+		if (tag++ != NULL)
+			rc = cancel_tag(j, 0, tag, len - (size_t)(tag - row));
+	}
+	reply_free(rows);
+	return ctl_interrupted() ? -1 : rc;
 }
 
 /* -- the end ------------------------------------------------------------------------------ */
@@ -345,6 +395,11 @@ not_found(struct canceller *j, const char *id, const char *place)
 	struct redisReply *reply;
 	const char *state;
 
+	if (j->group != NULL) {
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message of group %s that %s", t->name,
+		    id, j->retry ? "runs" : "waits or runs");
+		return;
+	}
 	if (place != NULL) {
 		if (strcmp(place, "held") == 0)
 			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: it waits for "
@@ -397,7 +452,7 @@ cancel_in_key(struct canceller *j)
 
 	/* Q of kind "unique" is a set of ids, so no search is needed. */
 	for (i = 0; source == SOURCE_IDS && i < j->select.nids; i++)
-		if (cancel_waiting(j, KEY_QUEUE, i, id[i], strlen(id[i])) == -1)
+		if (cancel_waiting(j, KEY_QUEUE, i, id[i], id[i], strlen(id[i])) == -1)
 			return -1;
 	if (source != SOURCE_IDS && cancel_key(j, KEY_DELAYED,
 	    ask_number(ask(j->ctl, "ZCARD %s", k[KEY_DELAYED]))) == -1)
@@ -409,6 +464,8 @@ cancel_in_key(struct canceller *j)
 			return -1;
 	}
 	words_done(&j->tags);
+	if (j->group != NULL)
+		return cancel_group(j);
 	for (i = 0; i < j->select.nids; i++)
 		if (cancel_tag(j, i, id[i], strlen(id[i])) == -1)
 			return -1;
@@ -434,9 +491,22 @@ cancel_run(struct ctl *c)
 		ctl_error(c, EX_USAGE, "--retry and --dead do not go together");
 		return;
 	}
+	if (ctl_given(c, OPT_GROUP) == (j.select.nids > 0)) {
+		ctl_error(c, EX_USAGE, "select messages: by id, or by --group GROUP");
+		return;
+	}
+	if (ctl_given(c, OPT_GROUP) && c->target.group_by[0] == '\0') {
+		ctl_error(c, EX_USAGE, "%s has no group_by, so no groups", c->target.name);
+		return;
+	}
+	if (ctl_given(c, OPT_GROUP)) {
+		j.group = ctl_value(c, OPT_GROUP);
+		j.select.ids = &j.group;
+		j.select.nids = 1;
+	}
 	for (i = 0; i < j.select.nids; i++)
 		if (j.select.ids[i][0] == '\0') {
-			ctl_error(c, EX_USAGE, "the id of a message is empty");
+			ctl_error(c, EX_USAGE, "an id or a group is empty");
 			return;
 		}
 	ctl_catch_signals();

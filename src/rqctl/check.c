@@ -520,6 +520,8 @@ report(struct problems *f, const struct picture *p)
 		}
 	if (ctl_given(c, OPT_JSON))
 		out_json(json_incref(list), false);
+	else if (n == 0 && !plugin && c->status == 0 && out_width() > 0)
+		puts("no problems");
 	json_decref(list);
 	buf_done(&line);
 }

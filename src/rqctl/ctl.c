@@ -115,6 +115,22 @@ ctl_make_plain(char *text, const char *others)
 			*text = '_';
 }
 
+void
+ctl_note_unknown(const struct ctl *c)
+{
+	unsigned flags = c->args.verb->flags;
+	bool buries = (flags & VERB_BURIES) != 0 || ctl_given(c, OPT_LETTER);
+
+	if (c->target.known || c->target.name == NULL || c->status != 0)
+		return;
+	if ((flags & VERB_ORDER) != 0)
+		ctl_note("no configuration is read and no daemon has served %s: rqctl takes "
+		    "its right end for the oldest", c->target.name);
+	else if (buries)
+		ctl_note("no configuration is read and no daemon has served %s: its on_dead is "
+		    "not known, nothing is announced", c->target.name);
+}
+
 int
 ctl_configure(struct ctl *c)
 {
@@ -168,8 +184,9 @@ ctl_configure(struct ctl *c)
 	words_done(&overrides);
 	if (c->config == NULL)
 		return -1;
-	return serves == 0 || c->args.nwords == 0 ? 0 :
-	    target_find(c, c->args.words[0], serves, &c->target);
+	if (serves == 0 || c->args.nwords == 0)
+		return 0;
+	return target_find(c, c->args.words[0], serves, &c->target);
 }
 
 bool
@@ -387,8 +404,14 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 	size_t n = cfg != NULL ? config_key_count(cfg) : 0;
 
 	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT,
-		.left = cfg != NULL && config_pops_left(cfg),
-		.id = cfg != NULL ? cfg->id : "id" };
+		.left = cfg != NULL && config_pops_left(cfg), .known = cfg != NULL,
+		.id = xstrdup(cfg != NULL ? cfg->id : "id"),
+		.group_by = xstrdup(cfg != NULL ? cfg->group_by : ""),
+		.dead_key = xstrdup(""), .dead_tell = xstrdup("") };
+	if (cfg != NULL && cfg->dead_key != NULL) {
+		xreplace(&t->dead_key, cfg->dead_key);
+		xreplace(&t->dead_tell, cfg->dead_tell);
+	}
 	for (size_t i = 0; i < n || (keys != NULL && keys[i] != NULL); i++)
 		keys_init(APPEND(t->all, t->nkeys), cfg != NULL ? config_key_at(cfg, i) : keys[i]);
 	if (t->nkeys == 0)
@@ -407,9 +430,21 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 void
 target_told(struct target *t, const char *key, const json_t *told)
 {
+	const char *id = fleet_text(told, "id"), *tell = fleet_text(told, "dead_tell");
+
 	target_init(t, NULL, key, fleet_count(told, "shards"));
+	t->known = told != NULL;
 	t->kind = fleet_kind(told);
 	t->source = kind_source(t->kind);
+	t->left = strcmp(fleet_text(told, "pop"), "left") == 0;
+	if (id[0] != '\0')
+		xreplace(&t->id, id);
+	xreplace(&t->group_by, fleet_text(told, "group_by"));
+	/* The command goes to Redis, and everybody may write to the index. */
+	if (strncmp(tell, "LPUSH:", 6) == 0 || strncmp(tell, "RPUSH:", 6) == 0) {
+		xreplace(&t->dead_key, fleet_text(told, "dead_key"));
+		xreplace(&t->dead_tell, tell);
+	}
 	keys_set_group(&t->all[t->nkeys - 1], fleet_text(told, "consumer_group"));
 	keys_set_delayed(&t->all[t->nkeys - 1], fleet_text(told, "delayed_key"));
 	target_unselect(t);
@@ -418,16 +453,10 @@ target_told(struct target *t, const char *key, const json_t *told)
 int
 target_add_dead_key(const struct target *t, struct words *w)
 {
-	if (target_tell(t)[0] == '\0')
+	if (t->dead_tell[0] == '\0')
 		return 0;
-	words_mem(w, t->cfg->dead_key, strlen(t->cfg->dead_key));
+	words_mem(w, t->dead_key, strlen(t->dead_key));
 	return 1;
-}
-
-const char *
-target_tell(const struct target *t)
-{
-	return t->cfg != NULL && t->cfg->dead_tell != NULL ? t->cfg->dead_tell : "";
 }
 
 bool
@@ -442,7 +471,63 @@ target_done(struct target *t)
 	while (t->nkeys > 0)
 		keys_done(&t->all[--t->nkeys]);
 	free(t->all);
-	t->all = NULL;
+	free(t->id);
+	free(t->group_by);
+	free(t->dead_key);
+	free(t->dead_tell);
+	*t = (struct target){ .nkeys = 0 };
+}
+
+/*
+ * Takes what daemons have written about this key into the index of queues; the latest counts.
+ * Returns 0, even if they have written nothing or Redis denies it; -1 after an error was
+ * reported.
+ */
+static int
+ask_told(struct ctl *c, const char *key, struct target *t)
+{
+	json_t *text = json_string(key), *member, *told = NULL;
+	char *quoted = json_dumps(text, JSON_ENCODE_ANY | JSON_COMPACT);
+	const struct redisReply *list;
+	struct redisReply *reply;
+	double at, latest = -1;
+	struct buf match = BUF_INIT;
+	char cursor[24] = "0";
+
+	/* Mistakes in the arguments come first: the verb reports that Redis is down. */
+	if (c->client == NULL)
+		c->client = sync_open(&c->config->redis, "rqctl", NULL);
+	/* A member begins with its key: see heartbeat.c. */
+	buf_puts(&match, "{\"key\":");
+	for (const char *p = quoted; p != NULL && *p != '\0'; p++)
+		buf_printf(&match, strchr("*?[]\\", *p) != NULL ? "\\%c" : "%c", *p);
+	buf_puts(&match, ",*");
+	while (c->client != NULL) {
+		reply = ask_any(c, "ZSCAN %s %s MATCH %s COUNT 20000", KEYS_QUEUES, cursor,
+		    buf_str(&match));
+		list = reply_at(reply, 1);
+		for (size_t i = 0; i + 1 < reply_len(list); i += 2) {
+			member = fleet_member(reply_at(list, i));
+			at = reply_double_at(list, i + 1);
+			if (at > latest && strcmp(fleet_text(member, "key"), key) == 0) {
+				latest = at;
+				json_decref(told);
+				told = json_incref(member);
+			}
+			json_decref(member);
+		}
+		snprintf(cursor, sizeof(cursor), "%s",
+		    list != NULL ? reply_str_at(reply, 0) : "0");
+		reply_free(reply);
+		if (strcmp(cursor, "0") == 0)
+			break;
+	}
+	target_told(t, key, told);
+	json_decref(told);
+	json_decref(text);
+	free(quoted);
+	buf_done(&match);
+	return c->status == 0 ? 0 : -1;
 }
 
 int
@@ -455,13 +540,18 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 		return ctl_error(c, EX_USAGE, "the name of the queue is empty");
 	if (cfg == NULL && ctl_has_file(c))
 		return no_such_queue(c, name);
-	target_init(t, cfg, name, 0);
+	if (cfg != NULL)
+		target_init(t, cfg, name, 0);
+	else if (serves == VERB_ANY)
+		target_told(t, name, NULL);
+	else if (ask_told(c, name, t) == -1)
+		return -1;
 	if (cfg == NULL && ctl_is_cluster(c) && !slot_has_tag(name, strlen(name)))
 		return ctl_error(c, EX_USAGE, "the key %s has no hash tag, and on a cluster all "
 		    "keys of a queue must be in one slot: such as {%s}", name, name);
-	if (serves == VERB_ANY || kind_has(t->kind, TRAIT_LEASES) ||
+	if (serves == 0 || serves == VERB_ANY || kind_has(t->kind, TRAIT_LEASES) ||
 	    (kind_waits(t->kind) && serves != VERB_KEEPING) ||
-	    (t->source == SOURCE_CHANNEL && serves == VERB_PUSHES))
+	    (t->source == SOURCE_CHANNEL && serves == VERB_PUSHES && cfg != NULL))
 		return 0;
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is%s",
 	    c->args.verb->name, kind_name(t->kind), name, serves != VERB_KEEPING ? "" :
@@ -479,7 +569,7 @@ targets_find(struct ctl *c, size_t *n)
 	for (i = 0; i < *n; i++) {
 		if (given == 0)
 			target_init(&t[i], c->config->queues[i], NULL, 0);
-		else if (target_find(c, c->args.words[i], VERB_ANY, &t[i]) == -1) {
+		else if (target_find(c, c->args.words[i], 0, &t[i]) == -1) {
 			targets_free(t, i);
 			return NULL;
 		}

@@ -33,7 +33,11 @@ struct target {
 	enum kind			 kind;
 	enum source			 source;
 	bool				 left;	/* of a list: its left end is the oldest */
-	const char			*id;	/* the member of a message that is its id */
+	char				*id;	/* the member of a message that is its id; owned */
+	char				*group_by;	/* "": not known, or none; owned */
+	/* The list that hears of dead letters, and how: see part/letter.lua.  "": none; owned. */
+	char				*dead_key, *dead_tell;
+	bool				 known;	/* a configuration or a daemon has named it */
 	struct keys			 keys;	/* of Q, or in EACH_KEY() of a shard; borrowed */
 	struct keys			*all;	/* those of each key; Q is the last; owned */
 	size_t				 nkeys;
@@ -53,7 +57,7 @@ void	target_init(struct target *, const struct queue_config *cfg, const char *ke
 	    int64_t shards);
 /*
  * Without a configuration: takes the facts about the key from a heartbeat, or from the
- * index of queues.
+ * index of queues.  told NULL: nobody has said any.
  */
 void	target_told(struct target *, const char *key, const json_t *told);
 
@@ -90,6 +94,8 @@ void	ctl_forget(struct ctl *);
  * Then finds the verb's queue, c->target.
  */
 int	ctl_configure(struct ctl *) MUSTCHECK;
+/* Says what the verb would have to know of its queue, and nobody has told. */
+void	ctl_note_unknown(const struct ctl *);
 bool	ctl_has_file(const struct ctl *);	/* a file was read */
 bool	ctl_is_cluster(const struct ctl *);
 int	ctl_connect(struct ctl *) MUSTCHECK;
@@ -130,16 +136,19 @@ bool	ctl_sleep(usec_t);
 /*
  * Finds a queue by its name.  serves is one of VERB_ANY, VERB_KEEPING, VERB_LISTS and
  * VERB_PUSHES.  Returns 0, or -1 after an error was reported: the file does not have the
- * queue, or the verb does not serve its kind.  Without a file, the name is the key.
+ * queue, or the verb does not serve its kind.  Without a file, the name is the key, and the
+ * index of queues that daemons write has its facts, unless serves is VERB_ANY.
  * Call target_done() in both cases.
  */
 int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
 void	target_done(struct target *);
 /* For scripts that make dead letters: adds the last of KEYS, if there is one; returns how many. */
 int	target_add_dead_key(const struct target *, struct words *);
-const char *target_tell(const struct target *);		/* the ARGV "tell" */
 /* Whether the configuration only declares it: other daemons consume it. */
 bool	target_is_elsewhere(const struct target *);
+
+/* Has daemons log that the verb has removed n messages of c->target; what: "purge --dead". */
+void	audit_removed(struct ctl *, const char *what, int64_t n);
 
 /* The queues that are the verb's arguments; without any, all of the configuration. */
 struct target *targets_find(struct ctl *, size_t *n);

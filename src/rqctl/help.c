@@ -10,6 +10,8 @@
 
 #include "rqctl/ctl.h"
 
+#define WIDTH	80
+
 static void
 print_options(uint64_t set)
 {
@@ -27,15 +29,35 @@ print_options(uint64_t set)
 	}
 }
 
+/* Prints a paragraph in lines of at most 80 columns. */
+static void
+print_wrapped(const char *text)
+{
+	size_t column = 0, n;
+
+	for (; *text != '\0'; text += n + (text[n] != '\0')) {
+		n = strcspn(text, " \n");
+		if (column > 0 && column + 1 + n > WIDTH) {
+			putchar('\n');
+			column = 0;
+		}
+		printf("%s%.*s", column > 0 ? " " : "", (int)n, text);
+		column += n + (column > 0);
+	}
+	putchar('\n');
+}
+
 void
 help_print(const struct verb *v)
 {
 	char left[64];
 
 	if (v != NULL) {
-		printf("usage: rqctl %s%s%s\n\n%s\n%s%s\nOptions:\n", v->name,
-		    v->args[0] != '\0' ? " " : "", v->args, v->help,
-		    v->more != NULL ? v->more : "", v->more != NULL ? "\n" : "");
+		printf("usage: rqctl %s%s%s\n\n%s\n", v->name,
+		    v->args[0] != '\0' ? " " : "", v->args, v->help);
+		if (v->more != NULL)
+			print_wrapped(v->more);
+		puts("\nOptions:");
 		print_options(verb_options(v));
 		return;
 	}
@@ -47,6 +69,17 @@ help_print(const struct verb *v)
 	puts("\nOptions of every verb, anywhere before \"--\":");
 	print_options(verb_options(NULL));
 	puts("\nrqctl help VERB describes one verb, rqctl(1) all of them.");
+}
+
+void
+help_print_group(const char *group)
+{
+	size_t n = strlen(group);
+
+	printf("usage:\n\n");
+	for (const struct verb *v = verb_table; v->name != NULL; v++)
+		if (strncmp(v->name, group, n) == 0 && v->name[n] == ' ')
+			printf("rqctl %s %s\n    %s\n", v->name, v->args, v->help);
 }
 
 /* -- completion ------------------------------------------------------------------- */
@@ -125,7 +158,6 @@ help_run(struct ctl *c)
 	const struct verb *v;
 	char *cause = NULL;
 	int words;
-	size_t n;
 
 	if (shell != NULL && strcmp(shell, "bash") == 0)
 		fputs(completion_bash, stdout);
@@ -139,20 +171,23 @@ help_run(struct ctl *c)
 		    shell);
 	if (shell != NULL)
 		return;
-	v = word[0] != NULL ? verb_find(word[0], word[1], &words) : NULL;
-	if (word[0] == NULL || (v != NULL && words == c->args.nwords)) {
-		help_print(v);
+	if (word[0] == NULL) {
+		help_print(NULL);
 		return;
 	}
-	/* All verbs of a group, for "help dead". */
-	n = strlen(word[0]);
-	for (v = verb_table, words = 0; v->name != NULL && word[1] == NULL; v++)
-		if (strncmp(v->name, word[0], n) == 0 && v->name[n] == ' ')
-			printf("%srqctl %s %s\n    %s\n", words++ > 0 ? "" : "usage:\n\n", v->name,
-			    v->args, v->help);
-	if (words > 0)
+	if (word[1] == NULL && verb_is_group(word[0])) {
+		help_print_group(word[0]);
 		return;
-	(void)verb_unknown(word[0], &cause);
-	ctl_error(c, EX_USAGE, "%s", cause);
-	free(cause);
+	}
+	v = verb_find(word[0], word[1], &words);
+	if (v == NULL) {
+		(void)verb_unknown(word[0], &cause);
+		ctl_error(c, EX_USAGE, "%s", cause);
+		free(cause);
+	} else if (words < c->args.nwords) {
+		ctl_error(c, EX_USAGE, "\"%s\" is too much: rqctl help %s describes "
+		    "the verb", word[words], v->name);
+	} else {
+		help_print(v);
+	}
 }

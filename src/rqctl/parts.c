@@ -30,6 +30,8 @@
 #define STEP_BYTES	"1048576"	/* of messages per call */
 #define LETTER_COLUMNS \
 	"LETTER=letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+#define SAID_MAX	200	/* bytes of an error by which a summary counts */
+#define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
 #define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
 
 enum part { PART_RETRY, PART_DELAYED, PART_DEAD };
@@ -40,6 +42,7 @@ struct walk {
 	bool		*found;		/* for each id: a message or letter has it; owned */
 	enum part	 part;
 	struct listing	*list;		/* to list the messages; or NULL */
+	json_t		*summary;	/* instead, counts them by reason and said; or NULL */
 	bool		 write;		/* to write letters in full; */
 	bool		 json;		/* as JSON */
 	const struct action *action;	/* to change them; NULL: only counts them */
@@ -72,6 +75,7 @@ struct action {
 	const char	*word;		/* "retried" */
 	const char	*thing;		/* for the result; NULL: what */
 	const char	*member;	/* the number's name in JSON; NULL: word */
+	bool		 removes;	/* daemons log it */
 };
 
 /* -- rows of lists -------------------------------------------------------------------- */
@@ -104,6 +108,12 @@ list_waiting(struct listing *l, const struct waiting *m, double now, bool retrie
 	    len));
 }
 
+static bool
+bytes_are(const struct bytes *b, const char *text)
+{
+	return b->len == strlen(text) && memcmp(b->data, text, b->len) == 0;
+}
+
 /* Adds the fields of a letter under their names in QDEAD; returns the object. */
 static json_t *
 letter_json(json_t *o, const struct letter *l)
@@ -121,37 +131,129 @@ letter_json(json_t *o, const struct letter *l)
 	return o;
 }
 
+/* What the handler said, else the last line of its error, which says most about the failure. */
+static struct bytes
+letter_said(const struct letter *letter)
+{
+	struct bytes said = letter->field[FIELD_ANSWER];
+	const char *nl;
+
+	if (said.len > 0)
+		return said;
+	said = letter->field[FIELD_ERROR];
+	while (said.len > 0 && strchr("\r\n", said.data[said.len - 1]) != NULL)
+		said.len--;
+	nl = said.len > 0 ? memrchr(said.data, '\n', said.len) : NULL;
+	if (nl != NULL) {
+		said.len -= (size_t)(nl + 1 - said.data);
+		said.data = nl + 1;
+	}
+	return said;
+}
+
+/* "said dead", "attempts (status 75)", "status 65", "crashed (SIGKILL)" or "too_large" */
+static void
+letter_why(const struct letter *letter, struct buf *b)
+{
+	const struct bytes *reason = &letter->field[FIELD_REASON];
+	const struct bytes *status = &letter->field[FIELD_STATUS];
+	bool number = status->len > 0 && status->data[0] >= '0' && status->data[0] <= '9';
+
+	if (bytes_are(reason, "answer")) {
+		buf_puts(b, "said dead");
+		return;
+	}
+	buf_add(b, reason->data, reason->len);
+	if (status->len == 0)
+		return;
+	if (bytes_are(reason, "status"))
+		buf_printf(b, " %.*s", (int)status->len, status->data);
+	else
+		buf_printf(b, " (%s%.*s)", number ? "status " : "", (int)status->len,
+		    status->data);
+}
+
 static void
 list_letter(struct listing *l, const struct letter *letter, double now)
 {
-	const struct bytes *f = letter->field, *reason = &f[FIELD_REASON];
-	const struct bytes *status = &f[FIELD_STATUS];
-	struct bytes said = f[FIELD_ANSWER];
+	struct bytes said = letter_said(letter);
 	json_t *o = json_object();
 	struct buf why = BUF_INIT;
-	const char *nl;
 
 	if (l->ctl->args.nwords == 0)
 		json_set(o, "queue:s", l->ctl->target.name);
 	letter_json(o, letter);
-	/* In what a handler has printed, the last line says most about the failure. */
-	if (said.len == 0) {
-		said = f[FIELD_ERROR];
-		while (said.len > 0 && strchr("\r\n", said.data[said.len - 1]) != NULL)
-			said.len--;
-		nl = said.len > 0 ? memrchr(said.data, '\n', said.len) : NULL;
-		if (nl != NULL)
-			said = (struct bytes){ nl + 1, said.len - (size_t)(nl + 1 - said.data) };
-	}
-	/* "status 65", "attempts 75", "crashed SIGKILL" or "too_large" */
-	buf_add(&why, reason->data, reason->len);
-	buf_puts(&why, reason->len > 0 && status->len > 0 ? " " : "");
-	buf_add(&why, status->data, status->len);
+	letter_why(letter, &why);
 	json_set(o, ".age:f .reason:b", now - letter->died, buf_str(&why), why.len);
 	if (said.len > 0)
 		json_set(o, ".error:b", said.data, said.len);
 	listing_row(l, o);
 	buf_done(&why);
+}
+
+/* -- summaries ------------------------------------------------------------------------ */
+
+/* Counts a letter in w->summary: "WHY\nSAID" and how many. */
+static void
+count_letter(struct walk *w, const struct letter *letter)
+{
+	struct bytes said = letter_said(letter);
+	struct buf text = BUF_INIT, why = BUF_INIT;
+	json_t *n;
+
+	letter_why(letter, &why);
+	out_escape(&text, why.data, why.len);
+	buf_done(&why);
+	buf_addc(&text, '\n');
+	if (said.len > SAID_MAX)
+		said.len = SAID_MAX;
+	out_escape(&text, said.data, said.len);
+	n = json_object_get(w->summary, buf_str(&text));
+	if (n == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
+		buf_clear(&text);
+		buf_puts(&text, "others\n");
+		n = json_object_get(w->summary, buf_str(&text));
+	}
+	json_object_set_new_nocheck(w->summary, buf_str(&text),
+	    json_integer(json_integer_value(n) + 1));
+	buf_done(&text);
+}
+
+struct counted {
+	const char	*text;
+	json_int_t	 n;
+};
+
+static int
+by_count(const void *a, const void *b)
+{
+	const struct counted *x = a, *y = b;
+
+	if (x->n != y->n)
+		return x->n > y->n ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* Lists the summary, the most frequent failure first. */
+static void
+list_summary(struct listing *l, json_t *summary)
+{
+	struct counted *all = xcalloc(json_object_size(summary) + 1, sizeof(*all));
+	const char *text;
+	size_t i = 0, n, len;
+	json_t *value;
+
+	json_object_foreach(summary, text, value)
+		all[i++] = (struct counted){ text, json_integer_value(value) };
+	n = i;
+	qsort(all, n, sizeof(*all), by_count);
+	for (i = 0; i < n; i++) {
+		text = all[i].text;
+		len = strcspn(text, "\n");
+		listing_row(l, json_set(json_object(), "count:i why:b error:s", all[i].n, text,
+		    len, text[len + 1] != '\0' ? text + len + 1 : NULL));
+	}
+	free(all);
 }
 
 /* -- letters in full ------------------------------------------------------------------ */
@@ -250,7 +352,7 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 		nkeys = 8 + target_add_dead_key(t, &words);
 		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
 		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
-		    bury ? w->error : "", keys_group(&t->keys), target_tell(t));
+		    bury ? w->error : "", keys_group(&t->keys), t->dead_tell);
 		add_members(&words, members, i, step);
 		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
 		if (reply == NULL)
@@ -322,16 +424,22 @@ drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t 
 }
 
 static const struct action actions[] = {
-	{ "retry now", PART_RETRY, make_due, NULL, "failed or deferred message", "made due",
-	    "message", "made_due" },
-	{ "delayed now", PART_DELAYED, make_due, NULL, "message", "made due", NULL, "made_due" },
-	{ "delayed cancel", PART_DELAYED, drop_delayed, "cancel", "delayed message", "cancelled",
-	    "message", NULL },
-	{ "bury", PART_RETRY, bury, "bury", "failed or deferred message", "buried", "message",
-	    NULL },
-	{ "dead retry", PART_DEAD, retry_letters, "retry", "dead letter", "retried", NULL, NULL },
-	{ "dead move", PART_DEAD, retry_letters, "move", "dead letter", "moved", NULL, NULL },
-	{ "dead drop", PART_DEAD, drop_letters, "drop", "dead letter", "dropped", NULL, NULL },
+	{ .verb = "retry now", .part = PART_RETRY, .step = make_due,
+	    .what = "failed or deferred message", .word = "made due", .thing = "message",
+	    .member = "made_due" },
+	{ .verb = "delayed now", .part = PART_DELAYED, .step = make_due, .what = "message",
+	    .word = "made due", .member = "made_due" },
+	{ .verb = "delayed cancel", .part = PART_DELAYED, .step = drop_delayed,
+	    .ask = "cancel", .what = "delayed message", .word = "cancelled",
+	    .thing = "message", .removes = true },
+	{ .verb = "bury", .part = PART_RETRY, .step = bury, .ask = "bury",
+	    .what = "failed or deferred message", .word = "buried", .thing = "message" },
+	{ .verb = "dead retry", .part = PART_DEAD, .step = retry_letters, .ask = "retry",
+	    .what = "dead letter", .word = "retried" },
+	{ .verb = "dead move", .part = PART_DEAD, .step = retry_letters, .ask = "move",
+	    .what = "dead letter", .word = "moved" },
+	{ .verb = "dead drop", .part = PART_DEAD, .step = drop_letters, .ask = "drop",
+	    .what = "dead letter", .word = "dropped", .removes = true },
 };
 
 /* -- walks ---------------------------------------------------------------------------- */
@@ -444,7 +552,7 @@ is_chosen(const struct walk *w, const struct waiting *m)
 static bool
 take(struct walk *w, struct words *members, const struct waiting *m, const struct letter *letter)
 {
-	if (w->list != NULL && listing_is_full(w->list)) {
+	if (w->list != NULL && w->summary == NULL && listing_is_full(w->list)) {
 		w->list->more = true;
 		return false;
 	}
@@ -452,7 +560,9 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 	if (letter != NULL)
 		(void)has_id(w, letter->field[FIELD_ID].data, letter->field[FIELD_ID].len,
 		    letter->name.data, letter->name.len);
-	if (w->list != NULL && letter != NULL)
+	if (w->summary != NULL)
+		count_letter(w, letter);
+	else if (w->list != NULL && letter != NULL)
 		list_letter(w->list, letter, w->now);
 	else if (w->list != NULL)
 		list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY);
@@ -536,7 +646,7 @@ walk_letters(struct walk *w)
 	letters_init(&l, w->ctl, &w->select);
 	l.newest = w->list != NULL;
 	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
-	l.page = w->list != NULL ? listing_room(w->list, STEP - 1) + 1 :
+	l.page = w->summary != NULL ? STEP : w->list != NULL ? listing_room(w->list, STEP - 1) + 1 :
 	    w->write ? step_of(w, STEP) : STEP;
 	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
 		w->looked = l.looked;
@@ -608,20 +718,35 @@ parts_list(struct ctl *c)
 	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
 	const char *queue = all ? "no queue" : c->target.name;
 	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
-	int rc = listing_init(&l, c, all ? "QUEUE=queue|" LETTER_COLUMNS : dead ? LETTER_COLUMNS :
-	    "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message");
+	bool summary = ctl_given(c, OPT_SUMMARY);
+	const char *columns = "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message";
+	int rc;
 
+	if (dead)
+		columns = LETTER_COLUMNS;
+	if (all)
+		columns = "QUEUE=queue|" LETTER_COLUMNS;
+	if (summary)
+		columns = ">COUNT=count|REASON=why|ERROR=error";
+	rc = listing_init(&l, c, columns);
+	if (summary)
+		w.summary = json_object();
 	l.table.last_min = dead ? ERROR_MIN : 0;
-	l.table.cut = (size_t)dead + all;
+	l.table.cut = summary ? 1 : (size_t)dead + all;
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
 		if (all)
 			total = list_all(&w);
 		else
 			walk(&w);
 	}
+	if (summary) {
+		list_summary(&l, w.summary);
+		json_decref(w.summary);
+		total = -1;
+	}
 	full = listing_is_full(&l) && c->status == 0;
 	narrow = select_is_narrow(&w.select);
-	if (dead && !all)
+	if (dead && !all && !summary)
 		total = full && c->target.nkeys > 1 ?
 		    target_count(c, &c->target, "XLEN", KEY_DEAD) : w.total;
 	else if (full && !narrow && w.part == PART_RETRY)
@@ -836,6 +961,8 @@ parts_change(struct ctl *c)
 		free(w.error);
 		free(who);
 	}
+	if (a->removes)
+		audit_removed(c, a->verb, w.done);
 	if (w.matched > 0 && (c->status == 0 || w.done > 0))
 		report(&w, a, dry);
 	end(&w, a->what);

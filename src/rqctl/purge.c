@@ -177,6 +177,15 @@ report(const struct ctl *c, const int64_t *n)
 }
 
 static void
+audit_part(struct ctl *c, const struct part *part, int64_t n)
+{
+	char *what = xasprintf("purge --%s", part->name);
+
+	audit_removed(c, what, n);
+	free(what);
+}
+
+static void
 purge(struct purge *p)
 {
 	struct ctl *c = p->ctl;
@@ -207,6 +216,8 @@ purge(struct purge *p)
 					    &gone[i]);
 		if (ctl_interrupted())
 			ctl_error(c, EX_INTERRUPTED, "interrupted");
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+			audit_part(c, &parts[i], gone[i]);
 		report(c, gone);
 	}
 	free(text);

@@ -96,14 +96,33 @@ parse_due(struct pushing *p)
 	return 0;
 }
 
+static bool
+has_shards(const struct target *t)
+{
+	return t->cfg != NULL ? t->cfg->shards > 1 : t->nkeys > 1;
+}
+
+/* The number of the key for a message: by its id, or at random. */
+static size_t
+pick_shard(const struct target *t, const char *message, size_t len)
+{
+	unsigned n = (unsigned)t->nkeys - 1;
+	char id[MESSAGE_ID_MAX + 1];
+
+	if (t->cfg != NULL)
+		return shard_keys_pick(t->cfg, message, len);
+	if (message_id_of(t->kind, t->id, message, len, id) == 0)
+		return shard_keys_part(id, strlen(id), n);
+	return random_u64() % n;
+}
+
 /* Whether all messages of a batch go into one command: LPUSH. */
 static bool
 is_joint(const struct pushing *p)
 {
 	const struct target *t = p->target;
 
-	return t->source == SOURCE_LIST && p->delay == NULL &&
-	    (t->cfg == NULL || t->cfg->shards <= 1);
+	return t->source == SOURCE_LIST && p->delay == NULL && !has_shards(t);
 }
 
 /* Sends message i, or all together; a reply is due. */
@@ -118,8 +137,8 @@ send_message(struct pushing *p, int i)
 	char *const *k;
 	int nkeys = 1;
 
-	if (t->cfg != NULL && t->cfg->shards > 1)
-		target_select(t, shard_keys_pick(t->cfg, text, len));
+	if (has_shards(t))
+		target_select(t, pick_shard(t, text, len));
 	k = t->keys.name;
 	key = k[KEY_QUEUE];
 	if (p->at == p->text)
@@ -144,7 +163,7 @@ send_message(struct pushing *p, int i)
 		    k[KEY_RETRY], k[KEY_DELIVERY], p->at, p->delay, tag, (long long)strlen(id));
 		words_fmt(&p->delayed, "%s", id);
 	} else if (t->source == SOURCE_LIST) {
-		ask_add(&w, "%s %s", t->cfg != NULL ? config_push_command(t->cfg) : "LPUSH", key);
+		ask_add(&w, "%s %s", t->left ? "RPUSH" : "LPUSH", key);
 	} else {
 		ask_add(&w, "XADD %s * message", key);
 	}

@@ -215,6 +215,8 @@ forget_run(struct ctl *c)
 			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
 			    name, nkeys, messages, dry), "%s %s",
 			    dry ? "would forget" : "forgot", what);
+		if (!dry && force)
+			audit_removed(c, "forget --force", messages);
 		if (!dry && (messages == 0 || force))
 			in_index(c, c->target.key, true);
 	}

@@ -5,6 +5,7 @@
  * whether it ran at this tick.  rqctl computes the rest from Redis' time.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "policy/zone.h"
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
+
+#define DAY_SECONDS	86400
 
 /* -- ticks ------------------------------------------------------------------------ */
 
@@ -91,11 +94,34 @@ tick_json(int64_t tick)
 	return tick != TICK_NEVER ? json_integer(tick) : NULL;
 }
 
-/* "-": never. */
+/*
+ * "2026-11-30T02:00:00Z", and of a schedule with a zone also the time there: "(03:00+01:00)".
+ * "-": never.
+ */
+#define TICK_LOCAL_MAX	(TICK_TEXT_MAX + 32)
 static const char *
-tick_or_none(int64_t tick, char *buf)
+tick_local(const struct schedule_config *s, int64_t tick, char *buf)
 {
-	return tick != TICK_NEVER ? tick_text(tick, buf) : "-";
+	long long east, there;
+	char text[TICK_TEXT_MAX], sign = '+';
+
+	if (tick == TICK_NEVER)
+		return "-";
+	strcpy(buf, tick_text(tick, text));
+	if (s->every != 0 || strcmp(s->timezone, ZONE_UTC) == 0 ||
+	    zone_check(s->timezone, NULL) == -1)
+		return buf;
+	zone_enter(s->timezone);
+	east = zone_offset(tick);
+	zone_leave();
+	there = ((tick + east) % DAY_SECONDS + DAY_SECONDS) % DAY_SECONDS;
+	if (east < 0) {
+		sign = '-';
+		east = -east;
+	}
+	snprintf(buf, TICK_LOCAL_MAX, "%s (%02lld:%02lld%c%02lld:%02lld)", text, there / 3600,
+	    there / 60 % 60, sign, east / 3600, east / 60 % 60);
+	return buf;
 }
 
 static void
@@ -103,7 +129,7 @@ schedule_row(struct listing *l, const struct schedule_config *s, const struct ti
     double now)
 {
 	bool cron = s->every == 0, bad = ticks->error != NULL || ticks->missed != TICK_NEVER;
-	char every[UNITS_TEXT_MAX], last[TICK_TEXT_MAX], next[TICK_TEXT_MAX];
+	char every[UNITS_TEXT_MAX], last[TICK_LOCAL_MAX], next[TICK_LOCAL_MAX];
 	char missed[TICK_TEXT_MAX];
 
 	listing_row(l, json_set(json_object(), "name:s queue:s key:s every:j cron:s timezone:s "
@@ -114,7 +140,7 @@ schedule_row(struct listing *l, const struct schedule_config *s, const struct ti
 	    tick_json(ticks->missed), ticks->error,
 	    json_sprintf("%s %s", cron ? s->cron : "every",
 		cron ? s->timezone : units_duration(s->every, every)),
-	    tick_or_none(ticks->last, last), tick_or_none(ticks->next, next),
+	    tick_local(s, ticks->last, last), tick_local(s, ticks->next, next),
 	    ticks->next != TICK_NEVER ? (double)ticks->next - now : NAN,
 	    ticks->error != NULL ? json_string(ticks->error) :
 	    ticks->missed != TICK_NEVER ? json_sprintf("missed %s",

@@ -26,7 +26,7 @@
 const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_CONFIG] = { "config", 'c', "FILE", "read queues and server from FILE" },
 	[OPT_SERVER] = { "server", 0, "ADDRESS",
-	    "as redis.server, or sentinel://MASTER@A,B or cluster://A,B" },
+	    "host:port, unix:PATH, sentinel://..., cluster://..." },
 	[OPT_SET] = { "option", 'o', "NAME=VALUE", "set an option over the file, as rqd -o does" },
 	[OPT_HELP] = { "help", 'h', NULL, "show how to use the verb" },
 	[OPT_VERSION] = { "version", 'V', NULL, "print the version" },
@@ -40,15 +40,16 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_INTERVAL] = { "interval", 0, "DURATION",
 	    "with -w: time between refreshes (2s)" },
 	[OPT_COUNT] = { "count", 0, "N", "show at most N" },
+	[OPT_SUMMARY] = { "summary", 0, NULL, "count them by reason and error" },
 	[OPT_RAW] = { "raw", 0, NULL, "write the message itself, byte for byte" },
 	[OPT_NAMES] = { "names", 0, NULL, "print only the names, one per line" },
 	[OPT_KEYS] = { "keys", 0, NULL,
-	    "print only the keys that producers push to, one per line" },
+	    "print only the keys that producers push to" },
 	[OPT_REASON] = { "reason", 0, "REASON", "only dead letters with this reason" },
 	[OPT_SINCE] = { "since", 0, "TIME",
-	    "only dead letters since TIME: 2h (ago), RFC 3339 or @epoch" },
-	[OPT_UNTIL] = { "until", 0, "TIME", "only dead letters until TIME" },
-	[OPT_MATCH] = { "match", 0, "TEXT", "only entries whose message or error contains TEXT" },
+	    "only those since TIME: 2h (ago), RFC 3339 or @epoch" },
+	[OPT_UNTIL] = { "until", 0, "TIME", "only those until TIME" },
+	[OPT_MATCH] = { "match", 0, "TEXT", "only those whose message or error contains TEXT" },
 	[OPT_ALL] = { "all", 0, NULL, "all entries" },
 	[OPT_RATE] = { "rate", 0, "N/UNIT", "at most this many per time: 100/s, 30/m, 500/h" },
 	[OPT_FOR] = { "for", 0, "DURATION", "the pause ends by itself after DURATION" },
@@ -64,7 +65,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_HELD] = { "held", 0, NULL, "messages that wait for others of their group" },
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
 	[OPT_DELAYED] = { "delayed", 0, NULL,
-	    "messages that a producer delayed by ZADD; those of push --delay are retries" },
+	    "messages delayed by ZADD (push --delay: retries)" },
 	[OPT_DEAD] = { "dead", 0, NULL, "dead letters" },
 	[OPT_LOCK_WAIT] = { "wait", 0, "DURATION",
 	    "wait at most DURATION; 0: do not wait (no limit)" },
@@ -74,14 +75,15 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_END] = { "end", 0, NULL, "end it: the daemon takes messages again" },
 	[OPT_LETTER] = { "dead", 0, NULL, "make them dead letters, reason cancelled" },
 	[OPT_RERUN] = { "retry", 0, NULL, "end the runs, and try the messages again" },
+	[OPT_GROUP] = { "group", 0, "GROUP", "cancel all messages of this group" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
-	    "a problem if a message has waited longer: 5m, 5m:30m or :30m" },
+	    "a problem if one waits longer: 5m, 5m:30m or :30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
 	    "a problem if more messages wait: 1000 or 1000:5000" },
 	[OPT_WARN_DEAD] = { "dead", 0, "THRESHOLD",
-	    "a problem if a queue has more dead letters: 10 or 10:100" },
+	    "a problem if there are more: 10 or 10:100" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL",
 	    "print the completion script for bash or zsh" },
 };
@@ -101,14 +103,15 @@ const struct verb verb_table[] = {
 	    "ID is the message's id or its tag. Of the messages that wait for their first\n"
 	    "delivery, rqctl searches the next thousand.", OPT(RAW),
 	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
-	{ "peek", "QUEUE", "show the messages that come next, and leave them there",
+	{ "peek", "QUEUE", "show the messages that come next",
 	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW) | OPT(HELD),
-	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
+	    1, 1, VERB_JSON | VERB_LISTS | VERB_ORDER, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
 	    "Prints the id of each message, or \"-\" if rqd will choose one. Exits with\n"
 	    "65 if a message is larger than message_max.",
-	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES, push_run, 0 },
+	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES | VERB_ORDER,
+	    push_run, 0 },
 	{ "try", "QUEUE [FILE]", "run a handler once, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
 	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
@@ -117,7 +120,8 @@ const struct verb verb_table[] = {
 	    1, 2, VERB_ANY, try_run, 0 },
 	{ "dead list", "[QUEUE]", "list dead letters, newest first",
 	    "Without QUEUE, those of all queues.",
-	    OPTS_LETTERS | OPTS_LIST, 0, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
+	    OPTS_LETTERS | OPTS_LIST | OPT(SUMMARY), 0, 1, VERB_JSON | VERB_KEEPING,
+	    parts_list, 50 },
 	{ "dead show", "QUEUE ID...", "show dead letters with message and error in full",
 	    "ID is a message's id or a dead letter's number. With --raw: only the messages.",
 	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, parts_show, 0 },
@@ -162,18 +166,19 @@ const struct verb verb_table[] = {
 	{ "bury", "QUEUE [ID...]", "turn retries into dead letters",
 	    "Select them by ID, with --match, or with --all, which asks first.",
 	    OPT(ALL) | OPT(MATCH) | OPT(BURY_WHY), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, parts_change, 0 },
-	{ "cancel", "QUEUE ID...", "end messages that wait, are delayed, or run",
+	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS | VERB_BURIES,
+	    parts_change, 0 },
+	{ "cancel", "QUEUE [ID...]", "end messages that wait, are delayed, or run",
 	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
 	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It does not ask for\n"
 	    "confirmation. ID is a message's id, which means all messages that have it, or a tag.\n"
 	    "With --retry, a message in flight fails instead, and is tried again.",
-	    OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(DRY_RUN), 2, -1,
+	    OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(GROUP) | OPT(DRY_RUN), 1, -1,
 	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",
 	    OPT(WAITING) | OPT(HELD) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
-	    VERB_JSON | VERB_ASKS | VERB_LISTS, purge_run, 0 },
+	    VERB_JSON | VERB_ASKS | VERB_LISTS | VERB_ORDER, purge_run, 0 },
 	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
 	    "Messages in flight are finished. Producers can still push. It replaces an earlier\n"
 	    "pause. Exits with 75 if --wait has ended before they were finished.",
@@ -213,7 +218,7 @@ const struct verb verb_table[] = {
 	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
-	{ "acl", "", "print the command that creates the user of rqd in Redis",
+	{ "acl", "", "print the command that makes rqd's user in Redis",
 	    "The user has access to the queues of the configuration. Replace PASSWORD, and run\n"
 	    "the command with redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, -1,
@@ -374,6 +379,17 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 	return 0;
 }
 
+bool
+verb_is_group(const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const struct verb *v = verb_table; v->name != NULL; v++)
+		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
+			return true;
+	return false;
+}
+
 int
 verb_unknown(const char *word, char **cause)
 {
@@ -440,7 +456,10 @@ args_parse(struct args *a, int argc, char *const *argv, char **cause)
 		guess = verb_find(word[0], word[1], &words);
 	if ((rc = take_all(a, guess, argc, argv, cause)) == 0 && a->nwords > 0) {
 		a->verb = verb_find(a->words[0], a->words[1], &words);
-		if (a->verb == NULL) {
+		if (a->verb == NULL && a->value[OPT_HELP] != NULL &&
+		    verb_is_group(a->words[0])) {
+			a->group = a->words[0];
+		} else if (a->verb == NULL) {
 			rc = verb_unknown(a->words[0], cause);
 		} else {
 			a->nwords -= words;

@@ -21,14 +21,14 @@ enum opt {
 	OPT_JSON, OPT_DRY_RUN, OPT_YES,
 	OPT_LINES, OPT_DELAY, OPT_AT,
 	OPT_WATCH, OPT_INTERVAL,
-	OPT_COUNT, OPT_RAW, OPT_NAMES, OPT_KEYS,
+	OPT_COUNT, OPT_SUMMARY, OPT_RAW, OPT_NAMES, OPT_KEYS,
 	OPT_REASON, OPT_SINCE, OPT_UNTIL, OPT_MATCH, OPT_ALL, OPT_RATE,
 	OPT_FOR, OPT_WHY, OPT_BURY_WHY, OPT_WAIT, OPT_TIMEOUT,
 	OPT_ATTEMPT, OPT_ID, OPT_SAVED,
 	OPT_WAITING, OPT_HELD, OPT_RETRY, OPT_DELAYED, OPT_DEAD,
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_END,
-	OPT_LETTER, OPT_RERUN, OPT_SCAN,
+	OPT_LETTER, OPT_RERUN, OPT_SCAN, OPT_GROUP,
 	OPT_PLUGIN, OPT_WARN_LATENCY, OPT_WARN_WAITING, OPT_WARN_DEAD,
 	OPT_COMPLETION,
 	OPT_MAX
@@ -58,7 +58,10 @@ enum {
 	VERB_ANY = 128,
 	VERB_KEEPING = 256,	/* kinds whose messages stay in Redis until they are done */
 	VERB_LISTS = 512,	/* kinds whose messages wait in Redis */
-	VERB_PUSHES = 1024	/* these, and channels */
+	VERB_PUSHES = 1024,	/* these, and channels */
+	/* It must know at which end the queue is popped, or who hears of dead letters. */
+	VERB_ORDER = 2048,
+	VERB_BURIES = 4096
 };
 #define VERB_TARGET	(VERB_ANY | VERB_KEEPING | VERB_LISTS | VERB_PUSHES)
 
@@ -78,6 +81,8 @@ struct verb {
 /* Terminated by a NULL name. */
 extern const struct verb verb_table[];
 
+/* Whether it begins the names of verbs: "dead" of "dead list". */
+bool		 verb_is_group(const char *word);
 const struct verb *verb_find(const char *first, const char *second, int *words);
 /*
  * -1 with a cause that names the verb which was probably meant, or the verbs of the group that
@@ -91,6 +96,7 @@ bool	 opt_is_optional(const struct opt_def *);
 /* The command line, taken apart: options anywhere before "--", then a verb's words. */
 struct args {
 	const struct verb	*verb;		/* NULL: --help or --version alone */
+	const char		*group;		/* "dead --help": of these verbs; else NULL */
 	const char		*value[OPT_MAX];/* NULL: not given; "" where it takes no value */
 	const char		**set;		/* -o, in order, NULL-terminated; owned array */
 	const char		**words;	/* after the verb, NULL-terminated; owned array */
@@ -112,6 +118,7 @@ verb_fn	acl_run, cancel_run, check_run, daemons_run, dead_import, forget_run, he
 	schedules_push, schedules_run, show_run, status_run, try_run, unlock_run;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
+void	help_print_group(const char *group);
 /* push: text to ctl.target; NULL: standard input. */
 void	push_text(struct ctl *, const char *text);
 /* The scripts of help --completion. */

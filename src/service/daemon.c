@@ -19,9 +19,9 @@
  * the old one stays.  reload_plan.c compares the two.
  *
  * rqctl sends hints to one daemon, on the channel rqd:control:INSTANCE: "quiet", "end_quiet",
- * "probe KEY", "renew KEY", "beat".  Nothing depends on their arrival, and unknown ones are
- * ignored.  They come over a connection of their own, so that nothing else fails if the server
- * forbids the channel.
+ * "probe KEY", "renew KEY", "beat", "removed".  Nothing depends on their arrival, and
+ * unknown ones are ignored.  They come over a connection of their own, so that nothing
+ * else fails if the server forbids the channel.
  */
 #include "service/daemon.h"
 
@@ -37,6 +37,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "base/units.h"
 #include "base/util.h"
 #include "config/launch_config.h"
 #include "engine/consumer.h"
@@ -512,6 +513,27 @@ daemon_consumer_idle(void *arg)
 
 /* -- requests of rqctl ----------------------------------------------------------- */
 
+/*
+ * Logs what rqctl has removed: "KEY\nWHO\nCOUNT\nWHAT".  Anybody who may publish can write
+ * that; the log escapes it.
+ */
+static void
+daemon_log_removed(const struct rqd *d, const char *text)
+{
+	char *copy = xstrdup(text), *rest = copy;
+	const char *key = strsep(&rest, "\n"), *who = strsep(&rest, "\n");
+	const char *count = strsep(&rest, "\n"), *name = key;
+	int64_t n;
+
+	for (size_t i = 0; i < d->nconsumers; i++)
+		if (config_has_key(consumer_config(d->consumers[i]), key))
+			name = consumer_config(d->consumers[i])->name;
+	if (rest != NULL && units_parse_int(count, &n) == 0)
+		log_event(LOG_LV_WARN, "removed", &(struct log_ctx){ .queue = name },
+		    LF_STR("by", who), LF_INT("count", n), LF_STR("verb", rest));
+	free(copy);
+}
+
 static void
 daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
     const struct redisReply *payload, void *arg)
@@ -529,6 +551,8 @@ daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
 		daemon_quiet(false, d);
 	else if (strcmp(text, "beat") == 0)
 		daemon_news_soon(d);
+	else if (strncmp(text, "removed\n", 8) == 0)
+		daemon_log_removed(d, text + 8);
 	probe = strncmp(text, "probe ", 6) == 0;
 	if (!probe && strncmp(text, "renew ", 6) != 0)
 		return;

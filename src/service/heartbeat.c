@@ -79,10 +79,19 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 	json_set(q, "state:s reason:s since:f", state, why, began);
 }
 
-/* Adds the keys of the queue in Redis, besides its own, and what they are used for. */
+/*
+ * Adds the keys of the queue in Redis, besides its own, and all that rqctl must know of the
+ * queue if no configuration is at hand.
+ */
 static void
 add_keys(json_t *q, const struct queue_config *cfg)
 {
+	if (config_pops_left(cfg))
+		json_set(q, "pop:s", "left");
+	if (strcmp(cfg->id, "id") != 0)
+		json_set(q, "id:s", cfg->id);
+	if (cfg->dead_key != NULL)
+		json_set(q, "dead_key:s dead_tell:s", cfg->dead_key, cfg->dead_tell);
 	if (kind_has(cfg->kind, TRAIT_CONSUMER_GROUP))
 		json_set(q, "consumer_group:s", cfg->consumer_group);
 	if (cfg->delayed_key[0] != '\0')

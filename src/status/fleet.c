@@ -51,6 +51,8 @@ static const struct member queue_members[] = {
 	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
 	{ "group_concurrency", TYPE_INTEGER }, { "no_limits", TYPE_TEXT },
 	{ "failed", TYPE_INTEGER },
+	{ "pop", TYPE_TEXT }, { "id", TYPE_TEXT }, { "dead_key", TYPE_TEXT },
+	{ "dead_tell", TYPE_TEXT },
 };
 
 static const struct member delivery_members[] = {

@@ -31,7 +31,7 @@ is "$(ids dead list q --match thre)" '3000-0 ' 'list: --match a message'
 is "$(ids dead list q --since @2 --until @3)" '3000-0 2000-0 ' 'list: --since, --until'
 is "$(ids dead list q --since @2 --reason attempts)" '4000-0 ' 'list: filters narrow each other'
 like "$(ctl dead list q)" '^2000-0 +b +[^ ]+ +25 +status 1 +bad data$' 'list: the reason, the status and the last line of the error'
-like "$(ctl dead list q)" '^3000-0 +a +[^ ]+ +25 +crashed 1 +-$' 'list: there is no error'
+like "$(ctl dead list q)" '^3000-0 +a +[^ ]+ +25 +crashed \(status 1\) +-$' 'list: there is no error'
 is "$(ctl dead list q --reason unframeable 2>&1; echo $?)" 'rqctl: no dead letter of q matches
 0' 'list: nothing matches'
 like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is not a reason of dead letters: write one of attempts, .*, buried$' 'list: a reason that there is not'

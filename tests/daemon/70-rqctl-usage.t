@@ -69,11 +69,24 @@ fails 64 'did you mean status' "$RQCTL" statsu
 fails 64 'needs one of: list' "$RQCTL" dead
 fails 64 'did you mean --json' "$RQCTL" status --jsn
 fails 64 'no verb' "$RQCTL" help frobnicate
+fails 64 '"foo" is too much: rqctl help status' "$RQCTL" help status foo
+fails 64 '"foo" is too much: rqctl help dead list' "$RQCTL" help dead list foo
+fails 64 'dead needs one of: list' "$RQCTL" help dead foo
+is "$("$RQCTL" help dead)" "$("$RQCTL" dead --help)" 'help of a group and GROUP --help'
 is "$("$RQCTL" help push)" "$("$RQCTL" push --help)" 'help VERB and VERB --help'
 is "$("$RQCTL" help)" "$("$RQCTL" --help)" 'help and --help'
 like "$("$RQCTL" --version)" '^rqctl [0-9]' '--version'
 like "$("$RQCTL" help dead)" 'rqctl dead retry' 'help of a group'
-is "$("$RQCTL" help | awk 'length > 100' | wc -l)" 0 'help fits'
+wide=$({
+	"$RQCTL" help
+	"$RQCTL" help --completion words -- '' | cut -f1 | while read -r verb; do
+		"$RQCTL" help "$verb"
+		"$RQCTL" help --completion words -- "$verb" '' | cut -f1 | while read -r word; do
+			"$RQCTL" help "$verb" "$word" 2>/dev/null
+		done
+	done
+} | awk 'length > 80')
+is "$wide" '' 'help fits into 80 columns'
 "$RQCTL" help >/dev/full 2>/dev/null
 is $? 74 'output that cannot be written'
 { "$RQCTL" -c "$T/one.conf" queues --json; echo $? >"$T/status"; } | :

@@ -8,6 +8,9 @@ redis_start
 RQD_SERVER=unix:$SOCK
 export RQD_SERVER
 
+# As a daemon that serves it would.
+r zadd rqd:daemons:queues 1 '{"key":"q","kind":"ack"}' >/dev/null
+
 # -- lists -----------------------------------------------------------------------------
 
 r eval 'for i = 1, 120 do

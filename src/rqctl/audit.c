@@ -1,0 +1,39 @@
+/*
+ * Tells daemons of messages that a verb has removed: they log who it was, so that a log that
+ * ends with "retry" does not puzzle anybody.
+ *
+ * rqctl tells the daemons that serve the queue, or all if none does.  It is a hint: a daemon
+ * that is not subscribed to its control channel logs nothing.
+ */
+#include <stdlib.h>
+
+#include "queue/pausetext.h"
+#include "rqctl/ask.h"
+#include "rqctl/ctl.h"
+#include "rqctl/picture.h"
+
+void
+audit_removed(struct ctl *c, const char *what, int64_t n)
+{
+	struct fleet f;
+	const char *key = c->target.key;
+	bool served = false;
+	char *who;
+
+	if (n <= 0 || picture_fleet(c, &f) == -1)
+		return;
+	who = pausetext_who();
+	for (size_t i = 0; i < f.n; i++)
+		served |= fleet_queue(&f.daemons[i], key) != NULL;
+	for (size_t i = 0; i < f.n; i++) {
+		struct words w = { .n = 0 };
+
+		if (served && fleet_queue(&f.daemons[i], key) == NULL)
+			continue;
+		ask_add(&w, "PUBLISH %s%s", KEYS_CONTROL_PREFIX, f.daemons[i].instance);
+		words_fmt(&w, "removed\n%s\n%s\n%lld\n%s", key, who, (long long)n, what);
+		reply_free(ask_any_words(c, &w));
+	}
+	free(who);
+	fleet_done(&f);
+}

@@ -1,0 +1,134 @@
+#!/bin/sh
+# rqctl: why messages are dead, counted; a group is cancelled; what is removed is logged by the
+# daemons; schedules show the time of their zone; check says that it found nothing.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+
+# -- why they are dead -------------------------------------------------------------------
+
+letter() { # FIELD VALUE...
+	r xadd deadDEAD '*' message m attempts 2 "$@" >/dev/null
+}
+letter id 1 reason answer status 0 answer 'no such customer'
+letter id 2 reason attempts status 1 error 'first
+cannot connect'
+letter id 3 reason attempts status 1 error 'cannot connect'
+letter id 4 reason crashed status SIGKILL error ''
+letter id 5 reason status status 65 error 'bad'
+letter id 6 reason too_large status ''
+is "$(ctl dead list dead | awk -F '  +' 'NR > 1 { print $2 ": " $5 ": " $6 }')" '6: too_large: -
+5: status 65: bad
+4: crashed (SIGKILL): -
+3: attempts (status 1): cannot connect
+2: attempts (status 1): cannot connect
+1: said dead: no such customer' 'dead list says why'
+is "$(ctl dead list dead --summary)" 'COUNT  REASON               ERROR
+    2  attempts (status 1)  cannot connect
+    1  crashed (SIGKILL)    -
+    1  said dead            no such customer
+    1  status 65            bad
+    1  too_large            -' 'dead list --summary'
+is "$(ctl dead list dead --summary --reason attempts --json | tr -d ' \n')" \
+    '[{"count":2,"why":"attempts(status1)","error":"cannotconnect"}]' 'with a condition, as JSON'
+r eval 'for i = 1, 2000 do redis.call("XADD", KEYS[1], "*", "id", i, "message", i, "reason", "status", "error", i % 1500) end' 1 deadDEAD >/dev/null
+is "$(ctl dead list dead --summary | awk 'NR > 1 { n += $1 } END { print n, NR }')" '2006 1002' 'different ones are bounded'
+r del deadDEAD >/dev/null
+
+# -- groups, and what daemons log ----------------------------------------------------------
+
+handler work <<'H'
+trap 'exit 0' TERM
+touch "$T/began"
+while :; do sleep 0.1; done
+H
+rqd_start <<C
+queue "dead" { command = {"/bin/true"} }
+queue "q" { command = {"$T/work"} group_by = "g" concurrency = 1 }
+C
+log_wait 30 event=ready
+INSTANCE=$(log_lines event=started | log_field instance)
+wait_for 30 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
+RQD="-c $T/rqd.conf"
+push() { r lpush q "{\"id\":\"$1\",\"g\":\"$2\"}" >/dev/null; }
+push a1 a
+wait_for 30 '[ -e "$T/began" ]'
+for id in a2 b1 a3 b2; do push $id ${id%?}; done
+r zadd qDELAYED 4e9 '{"id":"a4","g":"a"}' 4e9 '{"id":"b4","g":"b"}' >/dev/null
+is "$("$RQCTL" $RQD cancel q --group a -n | sort | tr '\n' ,)" \
+    "would be cancelled: a1 of q, running on $INSTANCE,would be cancelled: a2 of q, waiting,would be cancelled: a3 of q, waiting,would be cancelled: a4 of q, delayed," 'cancel --group -n'
+is "$("$RQCTL" $RQD cancel q --group a | wc -l)" 4 'cancel --group'
+wait_ok 30 '[ "$(log_count "event=cancelled queue=q id=a1")" = 1 ]' 'also the one in flight'
+log_wait 30 'event=delivered queue=q id=b1'
+is "$(log_count 'event=delivered queue=q id=a[234]') $(r --raw zrange qDELAYED 0 -1)" \
+    '0 {"id":"b4","g":"b"}' 'none of the group is left, all others are'
+push b3 b
+is "$("$RQCTL" $RQD cancel q --group b --retry | wc -l)" 1 '--retry: only what runs'
+is "$("$RQCTL" $RQD cancel q --group none 2>&1; echo $?)" 'rqctl: q has no message of group none that waits or runs
+1' 'no such group'
+is "$("$RQCTL" $RQD cancel q x --group b 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
+64' 'ids and a group'
+is "$("$RQCTL" $RQD cancel q 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
+64' 'neither'
+is "$("$RQCTL" $RQD cancel dead --group b 2>&1; echo $?)" 'rqctl: dead has no group_by, so no groups
+64' 'no groups'
+
+r xadd deadDEAD '*' id 1 message m >/dev/null
+r xadd deadDEAD '*' id 2 message m >/dev/null
+by="by=$(id -un)@[^ ]*"
+"$RQCTL" $RQD dead drop dead 1 -y >/dev/null
+wait_ok 30 '[ "$(log_count "level=warn event=removed queue=dead $by count=1 verb=\"dead drop\"")" = 1 ]' 'dead drop is logged'
+"$RQCTL" $RQD purge dead --dead -y >/dev/null
+wait_ok 30 '[ "$(log_count "event=removed queue=dead $by count=1 verb=\"purge --dead\"")" = 1 ]' 'purge'
+"$RQCTL" $RQD delayed cancel q b4 -y >/dev/null
+wait_ok 30 '[ "$(log_count "event=removed queue=q $by count=1 verb=\"delayed cancel\"")" = 1 ]' 'delayed cancel'
+r lpush gone x >/dev/null
+ctl forget gone --force -y >/dev/null
+wait_ok 30 '[ "$(log_count "event=removed queue=gone $by count=1 verb=\"forget --force\"")" = 1 ]' 'forget'
+is "$(log_count event=removed)" 4 'and nothing else'
+for hint in 'removed
+' 'removed
+dead' 'removed
+dead
+me
+x
+y' 'removed
+dead
+me
+1'; do
+	r publish "rqd:control:$INSTANCE" "$hint" >/dev/null
+done
+"$RQCTL" $RQD cancel q --group b >/dev/null
+r del deadDEAD >/dev/null
+rqd_stop
+is "$(log_count event=removed)" 4 'what is no such hint is not logged'
+
+# -- a zone ----------------------------------------------------------------------------------
+
+if [ -e /usr/share/zoneinfo/Asia/Kolkata ]; then
+	config_write zones <<'C'
+queue "q" { command = {"/bin/true"} }
+schedule "there" { queue = "q" cron = "0 3 * * *" timezone = "Asia/Kolkata" }
+schedule "west" { queue = "q" cron = "0 3 * * *" timezone = "Etc/GMT+9" }
+schedule "here" { queue = "q" cron = "0 3 * * *" }
+C
+	"$RQCTL" -c "$T/zones.conf" schedules >"$T/table"
+	like "$(grep ^there "$T/table")" 'T21:30:00Z \(03:00\+05:30\)' 'the time of the zone'
+	like "$(grep ^west "$T/table")" 'T12:00:00Z \(03:00-09:00\)' 'west of UTC'
+	like "$(grep ^here "$T/table")" 'T03:00:00Z +[0-9]' 'UTC'
+fi
+
+# -- check --------------------------------------------------------------------------------------
+
+cat >"$T/on-pty.py" <<'P'
+import pty, sys
+sys.exit(pty.spawn(sys.argv[1:]) >> 8)
+P
+if command -v python3 >/dev/null; then
+	r set rqd:daemon:h.1 '{"queues":{"q":{"state":"running"}}}' >/dev/null
+	r zadd rqd:daemons 1 h.1 >/dev/null
+	is "$(python3 "$T/on-pty.py" "$RQCTL" --server "unix:$SOCK" check q </dev/null | tr -d '\r')" 'no problems' 'check on a terminal'
+	is "$(ctl check q)" '' 'elsewhere it prints nothing'
+	r del rqd:daemons rqd:daemon:h.1 >/dev/null
+fi
