@@ -127,7 +127,7 @@ spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int f
 		control.head.cmsg_len = CMSG_LEN(nfds * sizeof(int));
 		memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(int));
 	}
-	return TEMP_FAILURE_RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
+	return RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
 }
 
 ssize_t
@@ -142,7 +142,7 @@ spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, bool *lost
 	ssize_t r;
 
 	*nfds = 0;
-	r = TEMP_FAILURE_RETRY(recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC));
+	r = RETRY(recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC));
 	if (r == -1)
 		return -1;
 	c = CMSG_FIRSTHDR(&m);
