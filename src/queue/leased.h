@@ -141,7 +141,7 @@ struct leased {
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
 	bool			  closing;
-	bool			  left;		/* the call of leave has ended; see leased_leave() */
+	bool			  left;		/* the call of leave has ended */
 	bool			  leaving;	/* it is on its way */
 	bool			  closed;	/* closed() was called */
 	bool			  was_empty;	/* in the last turn */

@@ -46,7 +46,7 @@ struct pop_call {
 	bool			 crash;		/* its loss is its message's fault */
 	bool			 asked;		/* reclaim is on its way */
 	bool			 once;		/* reclaim has gone through all pages */
-	bool			 refused;	/* Redis refused the last reclaim; not for a moment only */
+	bool			 refused;	/* the last reclaim, and not for a moment */
 	bool			 ran;		/* messages that it took were seen */
 	char			 from[40];	/* next page; "": the first */
 	int64_t			 offset;

@@ -126,7 +126,8 @@ lines() {	# TEXT LEASED OTHERS [PATTERN=OUTCOME]...
 	[ "$AGAIN" -eq 0 ] || wait_for 30 'again "$AGAIN"'
 	[ "$AGAIN" -eq 0 ] || cat "$T"/again.* | sort | uniq -c >"$T/saved"
 	for _q in $ALL; do
-		echo "del ${_q}PAUSED ${_q}RETRY ${_q}CONTEXT ${_q}DELIVERY ${_q}GROUP ${_q}ORDER ${_q}HELD ${_q}DEAD"
+		# A stream's entries would be taken over later.
+		echo "del $_q ${_q}PAUSED ${_q}RETRY ${_q}CONTEXT ${_q}DELIVERY ${_q}GROUP ${_q}ORDER ${_q}HELD ${_q}DEAD"
 	done | redis-cli -s "$SOCK" >/dev/null
 }
 AGAIN=0
