@@ -8,6 +8,7 @@
 #include "base/trust.h"
 
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,6 +52,19 @@ follow(char path[PATH_MAX], size_t start, size_t end, const char *target)
 		return -1;
 	strcpy(path, whole);
 	return 0;
+}
+
+/*
+ * Whether others than root may write.  The group of number 0 is root's own; but with an access
+ * control list the group's mode is what the list allows to anybody.
+ */
+static bool
+is_open(const char *path, const struct stat *st)
+{
+	if ((st->st_mode & S_IWOTH) != 0)
+		return true;
+	return (st->st_mode & S_IWGRP) != 0 && (st->st_gid != 0 ||
+	    lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0);
 }
 
 /*
@@ -104,9 +118,7 @@ walk(const char *from, uid_t also, bool file, char **cause)
 			shared = false;
 			continue;
 		}
-		/* The group of number 0 is root's own. */
-		open = (st.st_mode & S_IWOTH) != 0 ||
-		    ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0);
+		open = is_open(name, &st);
 		folder = S_ISDIR(st.st_mode) || !last;
 		if ((folder || file || shared) && !ours)
 			return refuse_owner(name, &st, cause);

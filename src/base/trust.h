@@ -4,7 +4,8 @@
  * When root opens a path, a user who may change a folder on the way can put a symbolic link
  * there, to a file that only root may open.  sshd(8) checks each folder, too (StrictModes).
  *
- * A folder must be root's, and nobody but root and root's group may write to it.  A sticky
+ * A folder must be root's, and nobody but root and root's group may write to it, also not by an
+ * access control list: then the group's mode is the mask of the list.  A sticky
  * folder, as /tmp is, may be open to others; the file that is taken from it must then be
  * root's.  Only root can have made a symbolic link that passes these checks: it is followed,
  * and its target is checked in the same way.

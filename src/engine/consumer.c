@@ -999,6 +999,7 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	}
 	msg->flight = NULL;
 	tally_run(&c->stats, r);
+	event_log_leftovers(msg->cfg, msg, r);
 	suspension_judge(&c->suspension, &v, r, times);
 	queue_settle(msg->source->queue, msg, &v, r);
 	consumer_ended(c, f);
@@ -1017,6 +1018,7 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 	    .error = r->error, .step = r->step, .pid = r->pid, .duration = r->duration,
 	    .usage = r->usage, .batch = r->batch };
 	tally_run(&c->stats, r);
+	event_log_leftovers(c->cfg, NULL, r);
 	if (r->said == SAID_WRONG)
 		log_event(LOG_LV_WARN, "warning",
 		    (&(struct log_ctx){ .queue = c->cfg->name, .pid = r->pid }),

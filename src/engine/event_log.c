@@ -182,6 +182,19 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 }
 
 void
+event_log_leftovers(const struct queue_config *cfg, const struct message *msg,
+    const struct result *r)
+{
+	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
+
+	if (r->leftovers == 0 || r->stop != STOP_NONE || cfg->leftovers == LEFTOVERS_KEEP)
+		return;
+	if (msg != NULL)
+		ctx = ctx_of(msg, r->pid);
+	log_event(LOG_LV_INFO, "leftovers", &ctx, LF_INT("count", r->leftovers));
+}
+
+void
 event_log_batch(const struct queue_config *cfg, const struct result *r, unsigned acked)
 {
 	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };

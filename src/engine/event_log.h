@@ -17,6 +17,9 @@ void	 event_log_delivered(const struct message *);
 /* Also counts it. */
 void	 event_log_settled(struct stats *, const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
+/* Processes that a run has left were killed, if it was not stopped.  msg: NULL for a batch. */
+void	 event_log_leftovers(const struct queue_config *, const struct message *,
+	    const struct result *);
 /* Redis has confirmed the acks of a batch. */
 void	 event_log_batch(const struct queue_config *, const struct result *, unsigned acked);
 

@@ -48,7 +48,7 @@ struct cgroup *cgroup_take(uid_t, uint64_t memory_max, uint64_t pids_max, int *d
 
 /* What became of a run. */
 struct cgroup_end {
-	unsigned left;		/* processes that outlived it, as far as it can count */
+	unsigned left;		/* processes that outlived it, at most a few hundred */
 	bool	oom;		/* the kernel killed some, for want of memory */
 };
 

@@ -6,8 +6,9 @@
  * costs a record; otherwise READ_MAX bytes.  A handler that prints faster must wait for its
  * pipe.
  *
- * The limit counts the bytes of both streams that are logged.  After it stderr is still
- * read for its tail.
+ * The limit counts the bytes of both streams that are logged, and RECORD more for each record:
+ * a megabyte of empty lines would make a hundred of log.  After it stderr is still read for its
+ * tail.
  *
  * When the child has exited, FIONREAD says how much is in a pipe whose lines count for the
  * result.  So what a process that it left behind goes on writing is not waited for.
@@ -24,6 +25,7 @@
 #define READ_LOG	((size_t)8 * 1024)
 #define READ_MAX	((size_t)64 * 1024)
 #define DRAIN_MAX	((size_t)128 * 1024)	/* a full pipe, twice */
+#define RECORD		100		/* bytes of a record beside its line */
 #define REDIS_WAIT	(20 * MSEC)	/* between two looks at the debt */
 
 /* -- lines -------------------------------------------------------------------------- */
@@ -32,8 +34,9 @@ static void
 log_line(const char *p, size_t n, bool cut, void *arg)
 {
 	const struct output_stream *s = arg;
-	const struct output *o = s->output;
+	struct output *o = s->output;
 
+	o->left -= o->left < RECORD ? o->left : RECORD;
 	if (o->events->output != NULL)
 		o->events->output(&o->ctx, s->number, p, n, cut, o->arg);
 	else
@@ -79,19 +82,27 @@ keep_tail(struct buf *b, const char *p, size_t n)
 	buf_add(b, p, n);
 }
 
+/* Line by line: each takes from the limit of the next. */
 static void
 log_bytes(struct output_stream *s, const char *p, size_t n)
 {
 	struct output *o = s->output;
-	size_t take = n < o->left ? n : (size_t)o->left;
+	const char *nl;
+	size_t take;
 
 	if (s->number == 2)
 		keep_tail(&o->tail, p, n);
 	if (o->cut)
 		return;
-	o->left -= take;
-	line_feed(&s->line, p, take);
-	if (take < n)
+	for (; n > 0 && o->left > 0; p += take, n -= take) {
+		nl = memchr(p, '\n', n);
+		take = nl != NULL ? (size_t)(nl - p) + 1 : n;
+		if (take > o->left)
+			take = (size_t)o->left;
+		o->left -= take;
+		line_feed(&s->line, p, take);
+	}
+	if (n > 0)
 		pass_limit(o);
 }
 

@@ -64,7 +64,7 @@ struct output {
 	struct output_stream	 stream[3];
 	struct timer		 again;		/* set: it waits because of the debt */
 	struct buf		 tail;		/* of stderr; up to twice OUTPUT_TAIL */
-	uint64_t		 left;		/* bytes until the limit */
+	uint64_t		 left;		/* until the limit: bytes, and 100 a record */
 };
 
 /* Opens nothing.  ended() comes from the loop, not from the calls below. */

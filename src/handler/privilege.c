@@ -12,8 +12,10 @@
 
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <linux/capability.h>
+#include <linux/netlink.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -88,7 +90,7 @@ privilege_drop(char **cause)
 
 static const int forbidden[] = {
 	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork),
-	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_readv), SCMP_SYS(modify_ldt),
 	SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp),
 #ifndef RQD_SANITIZERS		/* a leak checker traces the process at exit */
 	SCMP_SYS(ptrace),
@@ -139,6 +141,14 @@ filter(void)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
 		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 #endif
+	/* Sockets that lead into the kernel.  Name services ask NETLINK_ROUTE for addresses. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+		    SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_VSOCK));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 2,
+		    SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_NETLINK),
+		    SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE));
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
 		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));

@@ -745,7 +745,7 @@ exited(struct subprocess *s, const struct spawner_exit *x)
 	bool stopped = p->state == PROCESS_STOPPING;
 
 	output_drain(&p->output);
-	output_end(&p->output, x->leftovers || x->signaled);
+	output_end(&p->output, x->leftovers > 0 || x->signaled);
 	close_input(p);
 	timer_stop(&p->age);
 	timer_stop(&p->timer);

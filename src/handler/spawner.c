@@ -161,7 +161,7 @@ take_reply(struct spawner *s, const struct spawner_reply *r, int config)
 			.signaled = WIFSIGNALED(r->status),
 			.code = WIFSIGNALED(r->status) ? WTERMSIG(r->status) :
 			    WEXITSTATUS(r->status),
-			.leftovers = r->leftovers != 0, .oom = r->oom != 0,
+			.leftovers = r->leftovers, .oom = r->oom != 0,
 			.error = r->error, .usage = r->usage,
 			.step = spawn_step_name((enum spawn_step)r->step) });
 		break;

@@ -100,7 +100,7 @@ struct subprocess;
 struct spawner_exit {
 	bool		 signaled;	/* ended by a signal: code is its number */
 	int		 code;
-	bool		 leftovers;	/* processes of it outlived it */
+	unsigned	 leftovers;	/* processes of it outlived it; at least so many */
 	bool		 oom;		/* the kernel killed some, for want of memory */
 	int		 error;		/* why the command was not executed; 0: it was */
 	const char	*step;		/* of the start that failed; static */

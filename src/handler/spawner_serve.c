@@ -524,22 +524,22 @@ reap(pid_t pid, struct rusage *usage)
 }
 
 /*
- * Whether processes of a finished leader's group outlived it.  Processes that had
- * finished before the kill do not count; they are reaped first.  The signal that
- * ended a process tells the two apart.
+ * Processes of a finished leader's group that the kill has ended, and whether there are more
+ * in it.  Processes that had finished before the kill do not count; they are reaped first.  The
+ * signal that ended a process tells the two apart.
  */
-static bool
-has_leftovers(pid_t group, bool killed)
+static unsigned
+count_killed(pid_t group, bool *more)
 {
-	bool found = false;
+	unsigned found = 0;
 	int status;
 	pid_t pid;
 
-	for (int i = 0; !found && (kill(-group, 0) == 0 || errno != ESRCH); i++) {
-		if (i == TURN || (pid = next_zombie(P_PGID, group)) == 0)
-			return true;
+	for (int i = 0; (*more = kill(-group, 0) == 0 || errno != ESRCH) && i < TURN; i++) {
+		if ((pid = next_zombie(P_PGID, group)) == 0)
+			break;
 		status = reap(pid, NULL);
-		found = killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+		found += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 	}
 	return found;
 }
@@ -550,8 +550,9 @@ handler_over(struct slot *slot)
 {
 	const struct spawn_report *report = &s.reports[slot - s.slots];
 	struct spawner_reply r = { .answer = SPAWNER_EXITED, .slot = (uint32_t)(slot - s.slots) };
-	bool kills = !slot->keeps || slot->signalled;
-	struct cgroup_end end;
+	bool kills = !slot->keeps || slot->signalled, more;
+	struct cgroup_end end = { .left = 0 };
+	unsigned killed;
 	struct rusage u = { .ru_maxrss = 0 };
 
 	if (kills)
@@ -560,19 +561,21 @@ handler_over(struct slot *slot)
 	r.usage.cpu = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SEC + u.ru_utime.tv_usec +
 	    u.ru_stime.tv_usec;
 	r.usage.maxrss = (int64_t)u.ru_maxrss * 1024;
-	r.leftovers = has_leftovers(slot->pid, kills);
+	killed = count_killed(slot->pid, &more);
 	if (report->step != STEP_NONE) {
 		r.error = report->error;
 		r.step = report->step;
 	}
 	if (slot->cgroup != NULL) {
 		end = cgroup_leave(slot->cgroup, kills, r.status != 0);
-		r.leftovers |= end.left;
 		r.oom = end.oom;
 	} else if (kills) {
 		s.finished_until = clock_mono() + SESSION_LIFE;
 		*session_of(slot->pid) = (struct session){ slot->pid, s.finished_until };
 	}
+	r.leftovers = (uint16_t)((kills ? killed : 0) + end.left);
+	if (more && end.left == 0)
+		r.leftovers++;
 	s.hurry |= slot->signalled || r.status != 0;
 	LIST_REMOVE(slot, entry);
 	s.running--;

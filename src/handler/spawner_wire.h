@@ -79,7 +79,7 @@ struct spawner_reply {
 	int32_t		error;
 	int32_t		step;		/* enum spawn_step */
 	int32_t		status;		/* as of wait(2) */
-	uint16_t	leftovers;	/* 0 or 1 */
+	uint16_t	leftovers;	/* at least so many processes */
 	uint16_t	oom;		/* 0 or 1 */
 	struct usage	usage;		/* of the process, see spawner.h */
 };

@@ -68,7 +68,7 @@ struct result {
 	struct usage	 usage;
 	unsigned	 batch;		/* messages of the run; 0: the queue has no batches */
 	bool		 output_cut;	/* passed output_limit */
-	bool		 leftovers;	/* left processes running */
+	unsigned	 leftovers;	/* left at least so many processes running */
 	bool		 oom;		/* the kernel killed some, for want of memory */
 };
 void	result_done(struct result *);	/* frees what it owns */

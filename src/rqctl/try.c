@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "config/launch_config.h"
+#include "handler/cgroup.h"
 #include "handler/start_error.h"
 #include "handler/handler.h"
 #include "handler/identity.h"
@@ -178,6 +179,15 @@ check_own_user(struct try *t)
 	    "its handler: sudo rqctl try %s", q->name, q->user, q->name);
 }
 
+/* A limit that the run does not have: a message that needs more would pass here. */
+static void
+warn_of_limit(bool is_set, const char *option, enum cgroup_part part)
+{
+	if (is_set && cgroup_lacks(part) != NULL)
+		fprintf(stderr, "rqctl: warning: %s has no effect here: %s\n", option,
+		    cgroup_lacks(part));
+}
+
 /* Takes the configuration and privileges that rqd would have if this user started it. */
 static int
 become_rqd(struct try *t)
@@ -205,9 +215,12 @@ become_rqd(struct try *t)
 	if (t->config == NULL)
 		return -1;
 	t->cfg = config_queue(t->config, name);
-	return t->cfg != NULL ? 0 :
-	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed "
-	    "meanwhile: run rqctl try again");
+	if (t->cfg == NULL)
+		return ctl_error(t->ctl, EX_CONFIG, "the configuration has changed "
+		    "meanwhile: run rqctl try again");
+	warn_of_limit(t->cfg->memory_max > 0, "memory_max", CGROUP_MEMORY);
+	warn_of_limit(t->cfg->pids_max > 0, "pids_max", CGROUP_PIDS);
+	return 0;
 }
 
 static void

@@ -29,6 +29,15 @@ C
 healthy() { [ "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket "$1" http://localhost/healthz)" = 200 ]; }
 count() { grep -acE -e "$1" "$2"; }
 
+# The configuration, where others could lead root to another file.
+conf stderr '' >"$T/roots/conf" && ln -s "$T/roots/conf" "$T/theirs/conf"
+said=$("$RQD" -t -c "$T/theirs/conf" 2>&1)
+is $? 78 'a configuration in a directory of another user is refused'
+like "$said" "theirs belongs to user $EVIL, not to root" 'and says why'
+"$RQD" -t -c "$T/roots/conf" >/dev/null 2>&1
+is $? 0 'the file itself would do'
+rm "$T/theirs/conf"
+
 # As a version that ran as root has left it, with its socket.
 echo 'an older record' >"$F" && chmod 640 "$F"
 python3 -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])' "$H" 2>/dev/null

@@ -75,6 +75,7 @@ r lpush q '{"id":"one"}' >/dev/null
 wait_ok 10 'log_wait 10 "event=acked.* id=one"' 'a message is done'
 is "$(pids one | wc -w)" 2 'its handler has left two processes'
 wait_ok 10 '[ -z "$(alive one)" ]' 'they are killed'
+like "$(log_lines 'event=leftovers')" ' queue=q id=one attempt=1 pid=[0-9]+ count=2$' 'the log says how many'
 like "$(cgroup one)" "^${main%/main}/runs/[0-9]+\$" 'the handler had a cgroup'
 
 r lpush q '{"id":"fails"}' >/dev/null
@@ -88,6 +89,7 @@ wait_ok 10 'log_wait 10 "event=acked.* id=kept"' 'a handler whose leftovers are 
 r lpush keep '{"id":"kept2"}' >/dev/null
 wait_ok 10 'log_wait 10 "event=acked.* id=kept2"' 'and another'
 is "$(alive kept | wc -l) $(alive kept2 | wc -l)" '2 2' 'they go on'
+is "$(log_count 'event=leftovers queue=keep')" 0 'which is not logged'
 ok '[ "$(cgroup kept)" != "$(cgroup kept2)" ]' 'in cgroups that no other run gets'
 
 # -- reuse --------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ handler killed <<'H'
 kill -KILL $$
 H
 handler quiet </dev/null
+handler limits <<'H'
+d=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)$(sed -n 's/^0:://p' /proc/self/cgroup)
+cat "$d/memory.max" "$d/pids.max"
+H
 # Does what the message says, in sh.
 handler batch <<'H'
 read -r head
@@ -42,6 +46,7 @@ queue "pipe" { command = {"/usr/bin/tr", " ", "\\n"}  output = "push:small"  pus
 queue "batch" { command = {"$T/batch"}  batch = 10 }
 queue "limited" { command = {"$T/batch"}  batch = 10  time_limit = 2s  kill_grace = 10s }
 queue "declared" { concurrency = 0 }
+queue "limits" { command = {"$T/limits"}  memory_max = 64M  pids_max = 10 }
 queue "small" { command = {"$T/quiet"}  message_max = 10 }
 C
 RQD_CONFIG=$T/try.conf
@@ -61,6 +66,12 @@ ok 'cmp -s "$T/message" "$T/got"' 'the message, byte for byte'
 is "$(cat "$T/out")" "out env $(sed -n 's/^rqctl: env \([^:]*\):.*/\1/p' "$T/err") 1 25 $T/try.conf
 /usr" 'its output, in its directory'
 like "$(cat "$T/err")" '^err$' 'its errors'
+# Whether there are controllers for them depends on the machine.
+"$RQCTL" try limits <"$T/message" >"$T/out" 2>"$T/err"
+for limit in memory_max:67108864 pids_max:10; do
+	grep -qx "${limit#*:}" "$T/out" || grep -q "^rqctl: warning: ${limit%:*} has no effect here: ." "$T/err"
+	is $? 0 "${limit%:*} limits the run, or rqctl says that it does not"
+done
 printf '{"id":7}' >"$T/message"
 try 0 '^rqctl: env 7: ' env
 try 0 '^rqctl: env 8: ' env --id 8 --attempt 3

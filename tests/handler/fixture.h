@@ -325,7 +325,7 @@ expect_exit(const char *script, int status)
 	assert_int_equal(g->result.stop, STOP_NONE);
 	assert_true(g->result.pid > 0);
 	assert_true(g->result.duration > 0);
-	assert_false(g->result.leftovers);
+	assert_int_equal(g->result.leftovers, 0);
 	assert_false(g->result.output_cut);
 	got_free(g);
 }

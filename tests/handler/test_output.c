@@ -59,6 +59,7 @@ FIXTURE_TEST(everything_is_read_at_exit)
 {
 	struct got *g;
 
+	t.q->output_limit = 2 * 1024 * 1024;
 	SH("seq 10000");			/* 48894 bytes: less than a pipe holds */
 	g = run("");
 	assert_int_equal(t.lines, 10000);
@@ -89,7 +90,7 @@ FIXTURE_TEST(limit_cuts_once)
 {
 	struct got *g;
 
-	t.q->output_limit = 10;
+	t.q->output_limit = 110;	/* 100 of them are the first record's */
 	SH("echo 12345; echo 67890; echo more; echo error >&2; exit 1");
 	g = run("");
 	assert_true(g->result.output_cut);
@@ -109,6 +110,20 @@ FIXTURE_TEST(limit_is_not_passed_by_reaching_it)
 	g = run("");
 	assert_false(g->result.output_cut);
 	assert_int_equal(t.cuts, 0);
+	got_free(g);
+}
+
+/* A megabyte of empty lines is no hundred megabytes of log: each record counts 100 bytes more. */
+FIXTURE_TEST(empty_lines_count)
+{
+	struct got *g;
+
+	t.q->output_limit = 1024 * 1024;
+	SH("head -c 1000000 /dev/zero | tr '\\0' '\\n'");
+	g = run("");
+	assert_true(g->result.output_cut);
+	assert_int_equal(t.cuts, 1);
+	assert_int_equal(t.lines, 1024 * 1024 / 101 + 1);
 	got_free(g);
 }
 
@@ -247,7 +262,7 @@ FIXTURE_TEST(without_callbacks_it_is_logged)
 	struct got *g;
 	char want[128];
 
-	t.q->output_limit = 20;
+	t.q->output_limit = 220;
 	SH("echo one; sleep 0.1; printf 'es\\033c\\n' >&2; sleep 0.1; echo too much of it");
 	launch();
 	t.handler = handler_open(&t.env, t.config, t.q, &quiet, NULL);

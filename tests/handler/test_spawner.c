@@ -18,10 +18,12 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -756,6 +758,7 @@ static int
 try_everything(void)
 {
 	char *const argv[] = { (char *)"/bin/true", NULL };
+	struct addrinfo *addresses;
 	char *cause = NULL;
 	pthread_t thread;
 
@@ -792,12 +795,24 @@ try_everything(void)
 		return 11;
 	if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
 		return 14;
+	if (socket(AF_VSOCK, SOCK_STREAM, 0) != -1 || errno != EAFNOSUPPORT ||
+	    socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER) != -1 || errno != EAFNOSUPPORT)
+		return 15;
+	if (socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE) == -1 ||
+	    getaddrinfo("localhost", "6379", NULL, &addresses) != 0)
+		return 16;
+	freeaddrinfo(addresses);
+#ifdef SYS_modify_ldt
+	if (syscall(SYS_modify_ldt, 0, NULL, 0) != -1 || errno != EPERM)
+		return 17;
+#endif
 	/* This is no terminal: without the seccomp filter the error would be ENOTTY. */
 	if (ioctl(t.orders, TIOCSTI, "x") != -1 || errno != EPERM)
 		return 12;
 #else
 	(void)argv;
 	(void)thread;
+	(void)addresses;
 	(void)nothing;
 #endif
 	return 0;

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -119,6 +120,30 @@ FIXTURE_TEST(modes)
 	good(in_dir("a/b/file"));			/* only root's group may write */
 	assert_int_equal(chown(in_dir("a"), 0, OTHER), 0);
 	bad(in_dir("a/b/file"), "others than root may write to ");
+}
+
+/* As setfacl(1) makes it: u::rwx, u:OTHER:rwx, g::r-x, m::rwx, o::r-x. */
+static const struct acl {
+	uint32_t version;
+	struct { uint16_t tag, permissions; uint32_t id; } entry[5];
+} acl = { 2, { { 1, 7, UINT32_MAX }, { 2, 7, OTHER }, { 4, 5, UINT32_MAX }, { 16, 7, UINT32_MAX },
+    { 32, 5, UINT32_MAX } } };
+
+/* With a list the group's mode is not what root's group may do: it says what anybody may. */
+FIXTURE_TEST(access_control_lists)
+{
+	if (setxattr(in_dir("a"), "system.posix_acl_access", &acl, sizeof(acl), 0) == -1) {
+		assert_int_equal(errno, ENOTSUP);
+		skip();
+	}
+	bad(in_dir("a/b/file"), "others than root may write to ");
+	assert_int_equal(removexattr(in_dir("a"), "system.posix_acl_access"), 0);
+	assert_int_equal(chmod(in_dir("a"), 0755), 0);
+	good(in_dir("a/b/file"));
+	assert_int_equal(setxattr(in_dir("a/b/file"), "system.posix_acl_access", &acl,
+	    sizeof(acl), 0), 0);
+	assert_int_equal(trust_file(in_dir("a/b/file"), 0, NULL), -1);
+	assert_int_equal(errno, EPERM);
 }
 
 /* In a folder like /tmp, only files and links that belong to root are trusted. */
