@@ -120,6 +120,14 @@ r zadd schedule 1 'no JSON' 1 7 1 '{"class":"ShipOrder"}' 1 '{"queue":7}' 1 '{"q
 seq 250 | sed "s/.*/ZADD schedule 2 '{\"queue\":\"many\",\"jid\":\"&\"}'/" | r >/dev/null
 wait_ok 20 '[ "$(r llen queue:many)" -eq 250 ]' 'Sidekiq: entries of the schedule that are no jobs stop no others'
 is "$(r llen schedule:refused) $(r zcard schedule)" '5 0' 'Sidekiq: they are set aside'
+# By itself, with a password: rqd and the producers of this test have none.
+due() { env -i PATH="$PATH" "$@" "$T/sidekiq-due" >"$T/said" 2>&1; }
+r config set requirepass secret >/dev/null
+due REDISCLI_AUTH=secret
+is $? 0 'Sidekiq: due jobs are moved with a password' || note "$(cat "$T/said")"
+due
+is $? 1 'Sidekiq: without it the message is tried again'
+REDISCLI_AUTH=secret redis-cli -s "$SOCK" config set requirepass '' >/dev/null
 HAS_SIDEKIQ=no
 if ruby -e 'require "sidekiq"' 2>/dev/null; then
 	HAS_SIDEKIQ=yes

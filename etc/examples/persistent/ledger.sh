@@ -21,7 +21,9 @@ set -u
 # 0: done; 65: can never succeed; any other status: retry.  Its output is the
 # reason, one line.
 book() {	# ID MESSAGE
-	account=${2%% *} cents=${2#* }
+	account=${2%% *}
+	cents=${2#"$account"}
+	cents=${cents# }
 	case $account in
 	'' | *[!a-z0-9]*) echo 'no account'; return 65 ;;
 	esac
