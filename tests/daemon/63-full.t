@@ -80,7 +80,7 @@ drained() {	# DESCRIPTION
 	is "$(waits)" 0 "$1: what waits is delivered"
 	ok '[ $((highest * 20)) -le $((max * 21)) ]' "$1: memory does not grow meanwhile"
 }
-ove r() {
+over() {
 	r config set maxmemory 0 >/dev/null
 	rqd_stop
 	r flushall >/dev/null
