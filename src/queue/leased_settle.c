@@ -372,6 +372,8 @@ leased_add_letter(struct words *w, const struct delivery *d)
 		words_add(w, "");
 	if (r->error_tail != NULL && r->error_len > 0)
 		words_mem(w, r->error_tail, r->error_len);
+	else if (r->end == END_SIGNAL && r->oom)
+		words_add(w, "killed for memory: the run needs more than memory_max");
 	else if (r->answer != NULL && !result_has_words(r))
 		words_add(w, r->answer);
 	else if (r->end == END_NOT_STARTED)

@@ -4,10 +4,12 @@
  * rqctl counts each part of each key before it asks the user.  It then deletes at most that
  * many, the next ones first, in calls of at most STEP.  So messages that producers push
  * meanwhile stay.  But if a daemon takes some of the counted messages, purge deletes as many
- * new ones instead.
+ * new ones instead.  If it deletes fewer than it counted, it says so.
  *
- * Retries are deleted by tag, so that rqctl can leave out those in flight.  A stream may have
- * other readers: rqctl only moves the consumer group past the entries that wait.
+ * Retries are deleted by tag, so that rqctl can leave out those in flight.  It walks by their due
+ * times, since daemons take others from the front meanwhile.
+ *
+ * A stream may have other readers: rqctl only moves the consumer group past the entries that wait.
  *
  * A call whose reply is lost is not sent again: it could delete as many once more.
  */
@@ -87,32 +89,38 @@ pass_entries(struct purge *p, int64_t counted)
 	return passed;
 }
 
-/* Deletes some of the key's tags from `offset` on; *there: how many it has looked at. */
+/* Deletes some of the key's tags from a place on; *there: how many it has looked at. */
 static int64_t
-drop_tags(struct purge *p, enum key key, int64_t offset, int64_t most, int64_t *there)
+drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *there)
 {
 	struct ctl *c = p->ctl;
 	char *const *k = c->target.keys.name;
-	struct waiting_place at = { .key = key, .passed = offset };
-	struct redisReply *page = waiting_page(c, &c->target, &at, most, 0);
+	struct redisReply *page = waiting_page(c, &c->target, at, most, 0);
 	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s %s", k[KEY_CONTEXT],
 	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
 	    k[KEY_ORDER], "", "", keys_group(&c->target.keys), "");
 	struct redisReply *reply;
-	int64_t n = page == NULL ? -1 : 0;
+	int64_t n = page == NULL ? -1 : 0, chosen = 0;	/* chosen: with the score in at */
+	double score = 0;
 	struct waiting m;
 
 	*there = (int64_t)waiting_len(page);
 	p->since = p->since > 0 || page == NULL ? p->since : waiting_now(page);
 	for (size_t i = 0; i < waiting_len(page); i++) {
 		waiting_get(page, i, &m);
-		if (!waiting_is_next(&m, p->since, waiting_now(page)))
-			words_mem(&w, m.tag, m.taglen);
+		if (m.score != score)
+			chosen = 0;
+		score = m.score;
+		if (waiting_is_next(&m, p->since, waiting_now(page)))
+			continue;
+		words_mem(&w, m.tag, m.taglen);
+		chosen++;
 	}
 	if (*there > 0) {
 		reply = ask_script_words(c, "drop", 8, &w);
 		n = reply != NULL ? reply_int_at(reply, 0) : -1;
 		reply_free(reply);
+		at->passed -= n < 0 || chosen < n ? chosen : n;
 	}
 	words_done(&w);
 	reply_free(page);
@@ -130,7 +138,8 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	const struct target *t = &c->target;
 	const char *key = t->keys.name[part->key];
 	const char *which = t->left ? "left" : "right";
-	int64_t offset = 0, done = 0, there = 1, n;
+	struct waiting_place at = { .key = part->key };
+	int64_t done = 0, there = 1, n;
 	long long most;
 
 	p->since = 0;
@@ -143,8 +152,9 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	while (there > 0 && done < counted && !ctl_interrupted()) {
 		most = counted - done < STEP ? counted - done : STEP;
 		if (part->key == KEY_RETRY || part->key == KEY_HELD) {
-			n = drop_tags(p, part->key, offset, most, &there);
-			offset += there - n;	/* these stay: they are in flight, or new */
+			n = drop_tags(p, &at, most, &there);
+			if (at.end)
+				there = 0;
 		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
 			there = 0;
@@ -160,20 +170,26 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 	return 0;
 }
 
-/* Reports what was purged, also after an error or an interruption. */
+/*
+ * Reports what was purged, also after an error or an interruption; missed: how many that were
+ * counted were not found again.
+ */
 static void
-report(const struct ctl *c, const int64_t *n)
+report(const struct ctl *c, const int64_t *n, int64_t missed)
 {
 	json_t *o = json_set(json_object(), "queue:s", c->target.name);
 	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *text = describe(c, n);
+	char *text = describe(c, n), number[OUT_NUMBER_MAX];
+	char *why = missed <= 0 ? xstrdup("") : xasprintf("; %s of those counted were taken "
+	    "meanwhile: pause the queue to purge all", out_number(missed, number));
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
 			json_set(o, "*:i", parts[i].name, n[i]);
-	ctl_result(c, json_set(o, "dry_run:t", dry), "%s %s of %s",
-	    dry ? "would be purged:" : "purged", text, c->target.name);
+	ctl_result(c, json_set(o, "missed:i dry_run:t", missed > 0 ? missed : (int64_t)0, dry),
+	    "%s %s of %s%s", dry ? "would be purged:" : "purged", text, c->target.name, why);
 	free(text);
+	free(why);
 }
 
 static void
@@ -206,7 +222,7 @@ purge(struct purge *p)
 	}
 	text = describe(c, counted);
 	if (ctl_given(c, OPT_DRY_RUN))
-		report(c, counted);
+		report(c, counted, 0);
 	else if (all == 0 || ctl_confirm(c, "purge %s of %s", text, c->target.name)) {
 		ctl_catch_signals();
 		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
@@ -216,9 +232,11 @@ purge(struct purge *p)
 					    &gone[i]);
 		if (ctl_interrupted())
 			ctl_error(c, EX_INTERRUPTED, "interrupted");
-		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 			audit_part(c, &parts[i], gone[i]);
-		report(c, gone);
+			all -= gone[i];
+		}
+		report(c, gone, c->status == 0 ? all : 0);
 	}
 	free(text);
 }

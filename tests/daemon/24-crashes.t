@@ -35,5 +35,6 @@ is "$(r --raw xrange qDEAD - + | sed -n '/^reason$/{n;p;}; /^attempts$/{n;p;}; /
     '{"id":"poison"} crashed 0 ' 'with its message; no attempt had failed'
 ok 'log_wait 20 "event=acked queue=q id=good "' 'the next message is handled'
 is "$(sort "$T/ran" | tr '\n' ,)" 'good 1,poison 1,poison 1,' 'each ran as often as it had to, and crashes are no attempts'
-like "$(log_lines event=requeued | head -n 1)" 'level=warn .*count=1' 'expired leases are told'
+like "$(log_lines event=requeued | head -n 1)" 'level=warn .*count=1 ids=poison' 'expired leases are told, with ids'
+like "$(log_lines 'event=dead queue=q id=poison ')" ' crashes=2 ' 'and how many there were'
 wait_ok 15 '[ "$(left_keys)" = qDEAD ]' 'nothing else is left'

@@ -71,7 +71,7 @@ C
 	# Without a bound, it is reached at once.
 	watch 5 '[ "$(others)" -ge 10000 ]'
 	note "$1 $2: $((100 * highest / max)) % of maxmemory, $(r zcard qRETRY) retries, $(r xlen qDEAD) letters, $(waits) wait"
-	ok '[ $((highest * 20)) -le $((max * 21)) ]' "$1 $2 $3: memory does not grow"
+	[ "$N" -lt 1000 ] || ok '[ $((highest * 20)) -le $((max * 21)) ]' "$1 $2 $3: memory does not grow"
 }
 # Now the handlers succeed.
 drained() {	# DESCRIPTION
@@ -80,25 +80,31 @@ drained() {	# DESCRIPTION
 	is "$(waits)" 0 "$1: what waits is delivered"
 	ok '[ $((highest * 20)) -le $((max * 21)) ]' "$1: memory does not grow meanwhile"
 }
-ove r() {
+over() {
 	r config set maxmemory 0 >/dev/null
 	rqd_stop
 	r flushall >/dev/null
 	: >"$T/rqd.log"
 }
 
+# Redis keeps each script that it has run.
+N=200
+full 1 LPUSH 'max_attempts = 1 on_dead = "push:alerts" on_dead_message = true'
+over
+N=80000
+
 # -- letters --
-full 65 LPUSH 'on_dead = "push:alerts" on_dead_message = true'
+full 1 LPUSH 'max_attempts = 1 on_dead = "push:alerts" on_dead_message = true'
 is "$(count all)" $N 'letters: nothing is lost'
 is "$(r xlen qDEAD)" "$(($(r llen alerts) + $(r zcard alertsBACKUP)))" 'each letter is announced'
 drained letters
 over
-full 65 LPUSH ''
+full 1 LPUSH 'max_attempts = 1 '
 is "$(count all)" $N 'letters that are not announced: nothing is lost'
 over
-full 65 ZADD 'kind = "unique" key = "q"'
+full 1 ZADD 'max_attempts = 1 kind = "unique" key = "q"'
 over
-full 65 XADD 'kind = "stream"'
+full 1 XADD 'max_attempts = 1 kind = "stream"'
 over
 
 # -- retries --

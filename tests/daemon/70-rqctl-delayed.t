@@ -108,7 +108,7 @@ is "$(ctl purge q --waiting --dead 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask
 is "$(ctl purge q --waiting --dead -n)" 'would be purged: 3 waiting, 1 dead of q' 'purge: dry run'
 is "$(ctl purge q --waiting -y)" 'purged 3 waiting of q' 'purge: waiting'
 is "$(r exists q) $(r exists qDEAD)" '0 1' 'purge: only that'
-is "$(ctl purge q --retry --delayed --dead -y --json | tr -d ' \n')" '{"queue":"q","retry":3,"delayed":2,"dead":1,"dry_run":false}' 'purge: the rest'
+is "$(ctl purge q --retry --delayed --dead -y --json | tr -d ' \n')" '{"queue":"q","retry":3,"delayed":2,"dead":1,"missed":1,"dry_run":false}' 'purge: the rest, and how many of those counted are not gone'
 is "$(keys) $(r zrange qRETRY 0 -1)" 'qCONTEXT qDELIVERY qRETRY run' 'purge: what a daemon has in hand stays'
 
 # -- many that are due at the same time -------------------------------------------------------
