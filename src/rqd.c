@@ -22,6 +22,7 @@
 #include "config/launch_config.h"
 #include "config/load.h"
 #include "handler/cgroup.h"
+#include "handler/privilege.h"
 #include "handler/spawner.h"
 #include "service/daemon.h"
 
@@ -277,6 +278,8 @@ main(int argc, char **argv)
 	if (fd_open_standard() == -1)
 		fatal_os("/dev/null: %s", strerror(errno));
 	hold_signals();
+	/* A handler of our own user could otherwise read the password in our memory. */
+	privilege_hide();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
 		status = a.print || a.check > 0 ? check_only(&a) : run(&a);
 	free(a.overrides);

@@ -71,6 +71,7 @@ static uint64_t reported;		/* records lost, and reported */
 static bool failure_reported;		/* on stderr, for the sink in use */
 static usec_t failure_at;		/* when one was last reported; 0: never */
 static bool holding;
+static char *open_failure;		/* owned; why the last log_open() failed; NULL: it did not */
 
 static void (*waiting_fn)(void *);
 static void *waiting_arg;
@@ -420,6 +421,23 @@ report_lost(void)
 		reported += n;
 }
 
+/* error: NULL for "log_resumed". */
+static void
+tell_stderr(const char *target, const char *error)
+{
+	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct buf b = BUF_INIT;
+
+	log_text(&b, record_format, true, error != NULL ? LOG_LV_ERROR : LOG_LV_WARN, "warning",
+	    NULL, (const struct log_field[]){
+	    LF_STR("reason", error != NULL ? "log_failed" : "log_resumed"),
+	    LF_STR("target", target), LF_STR("error", error), LF_END });
+	buf_addc(&b, '\n');
+	if (poll(&pfd, 1, 0) == 1)
+		(void)!write(STDERR_FILENO, b.data, b.len);
+	buf_done(&b);
+}
+
 /*
  * Reports on stderr that the log's file or syslog refuses records, and that it takes them
  * again: an operator who reads only that log would never know.  A disk that is almost full
@@ -428,9 +446,7 @@ report_lost(void)
 static void
 report_failure(void)
 {
-	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
 	bool failed = sink.error != 0;
-	struct buf b = BUF_INIT;
 
 	if (failed == failure_reported || sink.path == NULL || sink.way == WAY_JOURNAL ||
 	    (failed && failure_at != 0 && clock_mono() - failure_at < FAILURE_GAP))
@@ -438,14 +454,7 @@ report_failure(void)
 	failure_reported = failed;
 	if (failed)
 		failure_at = clock_mono();
-	log_text(&b, record_format, true, failed ? LOG_LV_ERROR : LOG_LV_WARN, "warning", NULL,
-	    (const struct log_field[]){ LF_STR("reason", failed ? "log_failed" : "log_resumed"),
-	    LF_STR("target", sink.path), LF_STR("error", failed ? strerror(sink.error) : NULL),
-	    LF_END });
-	buf_addc(&b, '\n');
-	if (poll(&pfd, 1, 0) == 1)
-		(void)!write(STDERR_FILENO, b.data, b.len);
-	buf_done(&b);
+	tell_stderr(sink.path, failed ? strerror(sink.error) : NULL);
 }
 
 void
@@ -509,7 +518,7 @@ log_waiting_fd(void)
 const char *
 log_failure(void)
 {
-	return sink.error != 0 ? strerror(sink.error) : NULL;
+	return sink.error != 0 ? strerror(sink.error) : open_failure;
 }
 
 uint64_t
@@ -545,15 +554,16 @@ open_datagram(struct sink *s, enum way way, const char *path)
 	return s->fd == -1 ? -1 : 0;
 }
 
+/* An inherited descriptor: standard error, or standard output. */
 static int
-open_stderr(struct sink *s, char **cause)
+open_standard(struct sink *s, int fd, char **cause)
 {
 	const char *env = getenv("JOURNAL_STREAM");
-	char mine[64];
+	char mine[64], path[32];
 	struct stat st;
 
-	if (fstat(STDERR_FILENO, &st) == -1)
-		return util_cause(cause, "stderr: %s", strerror(errno));
+	if (fstat(fd, &st) == -1)
+		return util_cause(cause, "descriptor %d: %s", fd, strerror(errno));
 	(void)snprintf(mine, sizeof(mine), "%ju:%ju", (uintmax_t)st.st_dev,
 	    (uintmax_t)st.st_ino);
 	s->stream = env != NULL && strcmp(env, mine) == 0;
@@ -562,13 +572,14 @@ open_stderr(struct sink *s, char **cause)
 		return 0;
 	}
 	s->way = S_ISREG(st.st_mode) ? WAY_FILE : S_ISSOCK(st.st_mode) ? WAY_SEND : WAY_NONBLOCK;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (s->way == WAY_NONBLOCK)
-		s->fd = open("/proc/self/fd/2",
-		    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		s->fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY |
+		    O_CLOEXEC);
 	if (s->fd == -1 && s->way == WAY_NONBLOCK)
 		s->way = WAY_POLL;
 	if (s->fd == -1)
-		s->fd = STDERR_FILENO;
+		s->fd = fd;
 	return 0;
 }
 
@@ -624,7 +635,7 @@ replace_sink(const struct sink *s)
 	failure_reported = false;
 	if (waiting_fn != NULL)
 		waiting_fn(waiting_arg);
-	if (old.fd != STDERR_FILENO)
+	if (old.fd > STDERR_FILENO)
 		fd_close(&old.fd);
 	buf_done(&old.queue);
 	free(old.path);
@@ -634,10 +645,16 @@ int
 log_open(const char *target, char **cause)
 {
 	struct sink s = { .fd = -1 };
+	bool failed = open_failure != NULL;
+	char *why = NULL;
 	int rc;
 
-	if (strcmp(target, "stderr") == 0)
-		rc = open_stderr(&s, cause);
+	cause = cause != NULL ? cause : &why;
+	/* These two links lead to what we have open already; no other link is followed. */
+	if (strcmp(target, "stderr") == 0 || strcmp(target, "/dev/stderr") == 0)
+		rc = open_standard(&s, STDERR_FILENO, cause);
+	else if (strcmp(target, "/dev/stdout") == 0)
+		rc = open_standard(&s, STDOUT_FILENO, cause);
 	else if (strcmp(target, "syslog") == 0)
 		rc = open_datagram(&s, WAY_SYSLOG, log_syslog_path) == 0 ? 0 :
 		    util_cause(cause, "%s: %s", log_syslog_path, strerror(errno));
@@ -646,15 +663,14 @@ log_open(const char *target, char **cause)
 	else
 		rc = util_cause(cause, "%s: not \"stderr\", \"syslog\" or an absolute path",
 		    target);
+	free(open_failure);
+	open_failure = rc == -1 ? xstrdup(*cause) : NULL;
 	if (rc == 0)
 		replace_sink(&s);
+	else if (!failed && sink.path != NULL)
+		tell_stderr(target, open_failure);
+	free(why);
 	return rc;
-}
-
-int
-log_reopen(char **cause)
-{
-	return sink.path == NULL || is_datagram() ? 0 : log_open(sink.path, cause);
 }
 
 void
@@ -662,5 +678,7 @@ log_close(void)
 {
 	log_flush();
 	replace_sink(&(struct sink){ .fd = -1 });
+	free(open_failure);
+	open_failure = NULL;
 	sink.lost = 0;
 }

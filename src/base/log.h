@@ -77,10 +77,10 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
  * created with mode 0640).  On the journal (stderr is the stream that
  * $JOURNAL_STREAM names) records have no ts; they have a priority and the fields
  * RQD_EVENT, RQD_QUEUE, RQD_ID and so on.  Returns 0, or -1 with *cause and keeps
- * the sink in use.  Before the first call records go to stderr at level info.
+ * the sink in use; stderr says so once, if it is not that sink.  Open a file again after
+ * logrotate(8).  Before the first call records go to stderr at level info.
  */
 int	 log_open(const char *target, char **cause) MUSTCHECK;
-int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
 /*
  * Opens a file to append; -1 with errno.  O_NONBLOCK makes open(2) refuse a FIFO without a
  * reader instead of waiting.  O_NOFOLLOW: nobody who can replace the file may redirect our
@@ -101,8 +101,8 @@ int	 log_waiting_fd(void);
 void	 log_flush(void);
 
 /*
- * Why the last write failed ("No space left on device"), valid for the moment, or NULL
- * where it did not fail.  Where the log is a file or syslog, stderr says so, too: once
+ * Why the last write failed ("No space left on device"), or else the last log_open(); valid for
+ * the moment; NULL: neither failed.  Where the log is a file or syslog, stderr says so, too: once
  * when it begins and once when it ends.  log_flush() tries again to report what was lost.
  */
 const char *log_failure(void);

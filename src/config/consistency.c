@@ -272,6 +272,24 @@ check_dead_queue(struct draft *d, const struct draft_section *s)
 	    q->name);
 }
 
+/* An interpreter that obeys the variable runs what a producer chooses. */
+static void
+warn_of_interpreter(struct draft *d, const struct place *at, const char *entry)
+{
+	static const char *const names[] = { "PYTHON", "PERL5", "PERLLIB=", "RUBY", "NODE_",
+	    "PHP_INI_SCAN_DIR=", "PHPRC=", "LUA_", "JAVA_TOOL_OPTIONS=", "_JAVA_OPTIONS=",
+	    "JDK_JAVA_OPTIONS=", "CLASSPATH=", "DOTNET_", "GEM_", "BUNDLE_", "GIT_",
+	    "TCLLIBPATH=", "AWKPATH=", "AWKLIBPATH=", "ERL_", "R_LIBS", "OPENSSL_", "SSH_",
+	    "PAGER=", "EDITOR=", "HOME=", "TMPDIR=", "SHELL=" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strncmp(entry, names[i], strlen(names[i])) == 0)
+			finding_warn(&d->findings, at, "env_message sets %.*s, by which a "
+			    "program may run what the producer of a message chooses: take "
+			    "another name", (int)strcspn(entry, "="), entry);
+	}
+}
+
 /* Each variable of env_message must be there once. */
 static void
 check_members(struct draft *d, const struct draft_section *s)
@@ -287,6 +305,7 @@ check_members(struct draft *d, const struct draft_section *s)
 		for (k = 0; strncmp(list[k], list[i], strcspn(list[i], "=") + 1) != 0; k++)
 			continue;
 		at = (struct place){ given->at.file, given->lines[i] };
+		warn_of_interpreter(d, &at, list[i]);
 		if (k < i)
 			finding_error(&d->findings, &at, "env_message sets %.*s twice",
 			    (int)strcspn(list[i], "="), list[i]);

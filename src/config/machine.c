@@ -221,7 +221,7 @@ check_log(struct draft *d, const struct runner *r)
 	struct stat st;
 	bool exists;
 
-	if (path[0] != '/')
+	if (path[0] != '/' || strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0)
 		return;
 	exists = lstat(path, &st) == 0;
 	folder = strrchr(path, '/') == path ? xstrdup("/") :

@@ -522,12 +522,17 @@ check_env(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 	return 0;
 }
 
-/* Producers choose the values: no variable that loaders and shells obey. */
+/*
+ * Producers choose the values: no variable that the dynamic linker, the C library or a shell
+ * obeys.  Those of interpreters, of which there are many, are warnings (consistency.c).
+ */
 static int
 check_env_message(const char *value, size_t i, size_t n UNUSED, char **cause)
 {
 	static const char *const refused[] = { "RQD_", "LD_", "PATH=", "IFS=", "BASH_ENV=", "ENV=",
-	    "SHELLOPTS=" };
+	    "SHELLOPTS=", "BASHOPTS=", "BASH_FUNC_", "PS4=", "PROMPT_COMMAND=", "GCONV_PATH=",
+	    "GLIBC_TUNABLES=", "LOCPATH=", "NLSPATH=", "MALLOC_", "HOSTALIASES=", "RES_OPTIONS=",
+	    "LOCALDOMAIN=", "GETCONF_DIR=" };
 	size_t len = variable_name(value);
 
 	if (len == 0 || value[len + 1] == '\0')

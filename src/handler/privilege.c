@@ -167,12 +167,19 @@ filter(void)
 #define DUMPABLE	0
 #endif
 
+void
+privilege_hide(void)
+{
+	(void)prctl(PR_SET_DUMPABLE, DUMPABLE);
+}
+
 int
 privilege_seal(char **cause)
 {
 	int r;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 || prctl(PR_SET_DUMPABLE, DUMPABLE) == -1)
+	privilege_hide();	/* a change of ids may have made it dumpable */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return util_cause(cause, "cannot give up privileges: %s", strerror(errno));
 	if ((r = filter()) != 0)
 		return util_cause(cause, "cannot filter system calls: %s", strerror(-r));

@@ -27,6 +27,12 @@ bool	privilege_user(uid_t *, gid_t *);
 int	privilege_drop(char **cause) MUSTCHECK;
 
 /*
+ * From now on only root can trace this process and those that it forks, and look into their
+ * memory; no core of them is made.  Programs that they execute are not concerned.
+ */
+void	privilege_hide(void);
+
+/*
  * From now on this process can execute no program, gain no privilege and read no other
  * process; its memory is not dumped.  0, or -1 and *cause.
  */

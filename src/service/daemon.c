@@ -62,6 +62,7 @@
 #include "status/pages.h"
 
 #define SIGNAL_HALT	(SIGRTMIN + 3)	/* stops a container whose image expects systemd in it */
+#define LOG_AGAIN	(55 * SEC)	/* each minute, because the pulse comes every 10 s */
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
@@ -108,6 +109,7 @@ struct rqd {
 	struct pages	*pages;
 	struct buf	 redis_error;	/* of the last view */
 	bool	 ready;			/* was logged */
+	usec_t	 log_failed_at;	/* mono: the log could not be opened; 0: it could */
 
 	enum drain	 drain;
 	struct timer	 deadline;	/* when FINISHING or ENDING is over */
@@ -321,6 +323,8 @@ daemon_no_table(const char *cause, void *arg UNUSED)
 
 /* -- periodic work ---------------------------------------------------------- */
 
+static void	daemon_open_log(struct rqd *);
+
 /* One timer serves all queues, so that an idle daemon wakes up rarely. */
 static void
 daemon_pulse(void *arg)
@@ -328,6 +332,8 @@ daemon_pulse(void *arg)
 	struct rqd *d = arg;
 
 	timer_set(&d->pulse, HEARTBEAT_EVERY);
+	if (d->log_failed_at != 0 && clock_mono() - d->log_failed_at >= LOG_AGAIN)
+		daemon_open_log(d);
 	if (d->redis.sentinel != NULL)
 		sentinel_probe(d->redis.sentinel);
 	nodes_probe(d->nodes);
@@ -594,21 +600,34 @@ daemon_control_down(const char *cause, void *arg)
 
 static void	daemon_reload(struct rqd *);
 
-/* A target that cannot be opened is logged, and the log stays where it is. */
+/*
+ * A target that cannot be opened is logged, once, and the log stays where it is; the pulse
+ * and reloads try again.
+ */
 static void
-daemon_log(const struct rqd *d)
+daemon_open_log(struct rqd *d)
+{
+	const char *target = d->config->log.target;
+	bool failed = d->log_failed_at != 0;
+	char *cause = NULL;
+
+	d->log_failed_at = log_open(target, &cause) == -1 ? clock_mono() : 0;
+	if (d->log_failed_at != 0 && !failed)
+		log_event(LOG_LV_ERROR, "warning", NULL,
+		    LF_STR("target", target), LF_STR("error", cause),
+		    LF_STR("warning", "the log cannot be opened: rqd keeps the old one, and tries "
+		    "again every minute"));
+	free(cause);
+}
+
+static void
+daemon_log(struct rqd *d)
 {
 	const struct log_config *config = &d->config->log;
-	char *cause = NULL;
 
 	log_set_format(config->format);
 	log_set_level(d->options->debug ? LOG_LV_DEBUG : config->level);
-	if (log_open(config->target, &cause) == -1) {
-		log_event(LOG_LV_ERROR, "warning", NULL,
-		    LF_STR("target", config->target), LF_STR("error", cause),
-		    LF_STR("warning", "rqd keeps the old log target"));
-		free(cause);
-	}
+	daemon_open_log(d);
 }
 
 /*
@@ -658,7 +677,7 @@ daemon_apply(struct rqd *d, struct config *new)
 	reload_plan(&plan, old, new);
 	d->config = new;
 	spawner_hold(d->options->spawner, new);
-	if (plan.log)
+	if (plan.log || d->log_failed_at != 0)
 		daemon_log(d);
 	if (plan.http)
 		pages_listen(d->pages, new->http.listen);
@@ -741,7 +760,6 @@ static void
 daemon_signal(int signo, void *arg)
 {
 	struct rqd *d = arg;
-	char *cause = NULL;
 
 	if (signo == SIGNAL_HALT)
 		signo = SIGTERM;
@@ -765,10 +783,8 @@ daemon_signal(int signo, void *arg)
 			daemon_drain(d);
 		break;
 	case SIGUSR1:
-		if (log_reopen(&cause) == -1)
-			log_event(LOG_LV_ERROR, "warning", NULL, LF_STR("error", cause),
-			    LF_STR("warning", "the log file could not be reopened"));
-		free(cause);
+		if (d->config->log.target[0] == '/')
+			daemon_open_log(d);
 		break;
 	case SIGUSR2:
 		daemon_quiet(true, d);

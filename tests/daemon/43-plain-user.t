@@ -71,3 +71,24 @@ refused() {	# SETTING REGEX DESCRIPTION
 refused 'user = "daemon"' 'only root can run handlers as ' 'another user'
 refused 'user = "root"' 'only root can run handlers as ' 'root'
 refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
+
+# A handler of the same user cannot look into rqd, whose memory has the password of Redis.
+handler look <<'H'
+exec 2>&1
+main=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$PPID/status")
+for p in $PPID $main; do
+	for f in mem environ fd/0 maps; do
+		if head -c 1 "/proc/$p/$f" >/dev/null 2>&1; then echo "$p: $f"; fi
+	done
+	if ls "/proc/$p/fd" >/dev/null 2>&1; then echo "$p: fd"; fi
+done >"$T/out/looked"
+mv "$T/out/looked" "$T/out/look"
+H
+QUEUES="$QUEUES look"
+if [ "$SLOW" -eq 1 ]; then
+	rqd_run looker -o "redis.server=unix:$SOCK" -q look -- "$T/look"
+	r lpush look x >/dev/null
+	wait_ok 10 '[ -e "$T/out/look" ]' 'a handler looks at its parents'
+	is "$(cat "$T/out/look")" '' 'it sees neither the memory nor the files of rqd and its spawner'
+	rqd_stop looker
+fi

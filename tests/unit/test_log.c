@@ -114,7 +114,7 @@ FIXTURE_TEST(test_file)
 	assert_int_equal(st.st_mode & 07777, 0640);
 	assert_int_equal(rename(path, moved), 0);
 	log_event(LOG_LV_INFO, "two", NULL);
-	assert_int_equal(log_reopen(&cause), 0);
+	assert_int_equal(log_open(path, &cause), 0);
 	log_event(LOG_LV_INFO, "three", NULL);
 	assert_int_equal(log_waiting_fd(), -1);
 
@@ -670,7 +670,6 @@ FIXTURE_TEST(test_journal_fields)
 	assert_non_null(text);
 	assert_int_equal(got + n - (text + 1), (ssize_t)sizeof(want) - 1);
 	assert_memory_equal(text + 1, want, sizeof(want) - 1);
-	assert_int_equal(log_reopen(NULL), 0);
 	log_set_format(LOG_JSON);
 	log_event(LOG_LV_INFO, "b", NULL);
 	n = recv(fd, got, sizeof(got) - 1, 0);
