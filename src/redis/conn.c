@@ -60,6 +60,7 @@
 #include "redis/conn.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,6 +174,7 @@ struct conn {
 	bool		  freed;	/* by conn_free(): gone when busy is 0 */
 	struct redisAsyncContext *ac;	/* NULL: none */
 	struct reply_rules rules;	/* for its replies */
+	struct tls_trouble trouble;	/* of its TLS */
 
 	struct sentinel_client client;	/* with Sentinels only */
 	char		 *master;	/* the master that they named; NULL: none yet */
@@ -977,19 +979,40 @@ conn_greeted(enum conn_answer answer, const struct redisReply *r, void *arg)
 	}
 }
 
-/* hiredis' error text.  After a failed TLS handshake that is "Success". */
-static const char *
-conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
+/*
+ * Why the context has failed, and what to write instead, if that is known; the caller frees
+ * it.  hiredis' own text is "Success" where the server has just closed the connection.
+ */
+static char *
+conn_cause(const struct conn *c, const struct redisAsyncContext *ac)
 {
-	const char *text = ac->c.errstr;
+	const char *text = ac->c.errstr, *what = NULL;
+	char last[256], *cause;
 
+	if (c->opt->tls && c->state != CONN_READY) {
+		cause = tls_cause(&c->trouble, c->opt, c->addr.host);
+		if (cause != NULL)
+			return cause;
+	}
+	if (c->state == CONN_GREETING && !c->greeted) {
+		if (greet_last_words(ac->c.fd, last, sizeof(last)))
+			return xstrdup(last);
+		if (ac->c.err == REDIS_ERR_PROTOCOL && c->rules.complaint == NULL)
+			what = greet_stranger(c->opt, c->rules.first, c->rules.nfirst);
+		else if (c->greet.answered == 0 && c->rules.nfirst == 0 &&
+		    (ac->c.err == REDIS_ERR_EOF || errno == ECONNRESET))
+			what = greet_stranger(c->opt, "", 0);
+	}
+	if (what != NULL)
+		return xstrdup(what);
 	if (c->rules.complaint != NULL)
-		return c->rules.complaint;
+		return xstrdup(c->rules.complaint);
 	if (text[0] != '\0' && strcmp(text, strerror(0)) != 0)
-		return text;
-	return c->opt->tls && c->state != CONN_READY ? "TLS: the handshake failed; "
-	    "is the server's certificate signed by an authority of tls_ca? "
-	    "Does this port speak TLS?" : "connection lost";
+		return xstrdup(text);
+	if (c->opt->tls && c->state != CONN_READY)
+		return xstrdup("TLS: the handshake failed: compare redis.tls_ca, redis.tls_cert and "
+		    "the port with the settings of Redis");
+	return xstrdup("connection lost");
 }
 
 /* hiredis' callback.  It may only append commands to c->ac: see the head of this file. */
@@ -998,12 +1021,15 @@ conn_on_connect(const struct redisAsyncContext *ac, int status)
 {
 	struct conn *c = ac->data;
 	struct words w = { .n = 0 };
+	char *cause;
 
 	if (c == NULL)
 		return;
 	if (status != REDIS_OK) {
+		cause = conn_cause(c, ac);
 		conn_forget(c);
-		conn_failed(c, conn_errstr(c, ac));
+		conn_failed(c, cause);
+		free(cause);
 		return;
 	}
 	conn_set_state(c, CONN_GREETING);
@@ -1018,16 +1044,17 @@ static void
 conn_on_disconnect(const struct redisAsyncContext *ac, int status UNUSED)
 {
 	struct conn *c = ac->data;
-	char words[256];
+	char *cause;
 
 	if (c == NULL)
 		return;
+	cause = conn_cause(c, ac);
 	conn_forget(c);
 	if (c->state == CONN_GREETING)
-		conn_failed(c, !c->greeted && greet_last_words(ac->c.fd, words, sizeof(words)) ?
-		    words : conn_errstr(c, ac));
+		conn_failed(c, cause);
 	else
-		conn_lost(c, conn_errstr(c, ac), false);
+		conn_lost(c, cause, false);
+	free(cause);
 }
 
 /*
@@ -1072,20 +1099,66 @@ conn_take_socket(struct redisAsyncContext *ac, const char *path)
 	return true;
 }
 
+/* The name that a file like passwd(5) or group(5) has for this number; NULL: none. */
+static char *
+conn_local_name(const char *file, unsigned id)
+{
+	char *line = NULL, *name = NULL, *p;
+	FILE *f = fopen(file, "re");
+	size_t size = 0;
+
+	while (f != NULL && name == NULL && getline(&line, &size, f) > 0) {
+		p = strchr(line, ':');
+		p = p != NULL ? strchr(p + 1, ':') : NULL;
+		if (p != NULL && strtoul(p + 1, NULL, 10) == id)
+			name = xstrndup(line, strcspn(line, ":"));
+	}
+	free(line);
+	if (f != NULL)
+		fclose(f);
+	return name;
+}
+
+/* Who may not connect to a unix socket, and what to type.  The name service could block. */
+static char *
+conn_no_permission(const char *path)
+{
+	char *user = conn_local_name("/etc/passwd", geteuid()), *group, *text;
+	struct stat st;
+
+	group = stat(path, &st) == 0 ? conn_local_name("/etc/group", st.st_gid) : NULL;
+	if (user == NULL)
+		user = xasprintf("%u", (unsigned)geteuid());
+	text = xasprintf("Permission denied to the user %s: set unixsocketperm 770 in redis.conf, "
+	    "type usermod -aG %s %s, and restart both", user, group != NULL ? group : "redis",
+	    user);
+	free(user);
+	free(group);
+	return text;
+}
+
 /* Begins a connection to the address. */
 static int
 conn_open(struct conn *c, char **cause)
 {
 	const char *path = c->addr.path;
 	bool taken;
+	int rc = 0;
 	struct redisAsyncContext *ac = path != NULL ? redisAsyncConnectUnix(path) :
 	    redisAsyncConnect(c->found.address[c->next], c->addr.port);
 
 	if (ac == NULL)
 		return util_cause(cause, "out of memory");
 	taken = path != NULL && conn_take_socket(ac, path);
-	if (ac->err != 0 ? util_cause(cause, "%s", conn_errstr(c, ac)) == -1 :
-	    c->opt->tls && tls_start(&ac->c, c->opt, c->addr.host, cause) == -1) {
+	c->trouble = (struct tls_trouble){ .alert = 0 };
+	if (ac->err != 0) {
+		*cause = path != NULL && access(path, W_OK) == -1 && errno == EACCES ?
+		    conn_no_permission(path) : conn_cause(c, ac);
+		rc = -1;
+	} else if (c->opt->tls) {
+		rc = tls_start(&ac->c, c->opt, c->addr.host, &c->trouble, cause);
+	}
+	if (rc == -1) {
 		redisAsyncFree(ac);
 		return -1;
 	}
@@ -1153,6 +1226,7 @@ conn_timer(void *arg)
 	struct conn *c = arg;
 	const struct pending *oldest = conn_oldest(c);
 	char *text, timeout[UNITS_TEXT_MAX];
+	const char *hint = "";
 	uint64_t moved;
 
 	switch (c->state) {
@@ -1183,9 +1257,13 @@ conn_timer(void *arg)
 		timer_set(&c->timer, c->opt->timeout / LOOKS);
 		return;
 	}
-	text = xasprintf("%s within %s", c->state == CONN_RESOLVING ?
+	/* A server without TLS waits for the rest of a command. */
+	if (c->opt->tls && c->state == CONN_GREETING && c->rules.nfirst == 0)
+		hint = ": if this port does not speak TLS, set redis.tls = false, or write the TLS "
+		    "port into redis.server";
+	text = xasprintf("%s within %s%s", c->state == CONN_RESOLVING ?
 	    "the name was not resolved" : c->state == CONN_CONNECTING ? "no connection" :
-	    "no answer", units_duration(c->opt->timeout, timeout));
+	    "no answer", units_duration(c->opt->timeout, timeout), hint);
 	if (is_up(c)) {
 		conn_lost(c, text, false);
 		c->timely_since = 0;

@@ -16,6 +16,7 @@
 #include "redis/reply.h"
 
 #define PASSWORD_MAX	4096
+#define TLS_ALERT	0x15	/* the first byte of one */
 
 /* The first line is the password. */
 static int
@@ -149,11 +150,29 @@ greet_saw_role(struct greet *g, const char *role)
 	if (role[0] == '\0' || g->cause != NULL)
 		return;
 	if (g->opt->is_sentinel != sentinel)
-		g->cause = xstrdup(sentinel ? "is a Sentinel, not a Redis server" :
-		    "is a Redis server, not a Sentinel");
+		g->cause = xstrdup(sentinel ? "is a Sentinel, not a Redis server: write it into "
+		    "redis.sentinel, and redis.master" :
+		    "is a Redis server, not a Sentinel: write it into redis.server");
 	else if (!g->opt->any_role &&
 	    (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0))
 		g->cause = xstrdup("is a replica");
+}
+
+/* An error with which no command can be sent, and what to write instead. */
+static char *
+greet_refusal(const struct greet *g, enum greet_step step, const char *error)
+{
+	static const char *const needless[] = { "ERR AUTH", "ERR Client sent AUTH" };
+
+	if (step == GREET_SELECT)
+		return xasprintf("%.200s: redis.database is %d: write a number below databases of "
+		    "redis.conf (16), or 0 for a Redis Cluster", error, g->opt->database);
+	for (size_t i = 0; step == GREET_AUTH && i < ARRAY_LEN(needless); i++) {
+		if (strncmp(error, needless[i], strlen(needless[i])) == 0)
+			return xasprintf("%.60s: Redis has no password: remove "
+			    "redis.password_file, or set requirepass in redis.conf", error);
+	}
+	return xasprintf("%.200s", error);
 }
 
 bool
@@ -173,7 +192,7 @@ greet_answer(struct greet *g, const struct redisReply *r)
 		    e == REPLY_TRANSIENT || e == REPLY_ELSEWHERE ||
 		    (e == REPLY_DENIED && strncmp(reply_text(r), "NOPERM", 6) != 0))
 			/* Every command would get this error. */
-			g->cause = xasprintf("%.200s", reply_text(r));
+			g->cause = greet_refusal(g, step, reply_text(r));
 	} else if (step == GREET_ID) {
 		s->client_id = reply_int(r, 0);
 	} else if (step == GREET_INFO_SERVER) {
@@ -196,6 +215,24 @@ greet_answer(struct greet *g, const struct redisReply *r)
 		g->time = (double)reply_int_at(r, 0) + (double)reply_int_at(r, 1) / 1e6;
 	}
 	return g->cause != NULL || g->answered == g->n;
+}
+
+const char *
+greet_stranger(const struct redis_options *opt, const char *data, size_t len)
+{
+	const char first = len > 0 ? data[0] : '\0';
+
+	if (!opt->tls && first == TLS_ALERT)
+		return "this port speaks TLS: set redis.tls = true, or write the port without TLS "
+		    "into redis.server";
+	if (!opt->tls && len >= 5 && memcmp(data, "HTTP/", 5) == 0)
+		return "an HTTP server answers there, not Redis: correct the port in redis.server";
+	if (len > 0)
+		return "what answers there is not Redis: correct the address in redis.server";
+	if (!opt->tls)
+		return "the server closed the connection before it answered: if this port speaks "
+		    "TLS, set redis.tls = true; if it is not Redis, correct redis.server";
+	return NULL;
 }
 
 bool

@@ -59,6 +59,12 @@ bool	greet_next(struct greet *, struct words *);	/* false: no more */
 bool	greet_answer(struct greet *, const struct redisReply *);
 
 /*
+ * What is wrong with a server that ended the connection at the greeting, or sent these bytes,
+ * which are no reply.  NULL: not known.
+ */
+const char	*greet_stranger(const struct redis_options *, const char *, size_t);
+
+/*
  * Reads the error that a server sent before it closed the connection.  Call this after
  * writing the greeting failed: the error is still unread then.  False: there is none.
  */

@@ -12,6 +12,7 @@
 #include "redis/hiredis_loop.h"
 
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,8 +136,13 @@ readable(int what UNUSED, void *arg)
 {
 	struct attached *at = arg;
 	redisReader *r = at->ac->c.reader;
+	struct reply_rules *rules = at->rules;
+	ssize_t n;
 
-	at->rules->reads++;
+	if (rules->reads++ == 0) {
+		n = recv(at->ac->c.fd, rules->first, sizeof(rules->first), MSG_PEEK | MSG_DONTWAIT);
+		rules->nfirst = n > 0 ? (size_t)n : 0;
+	}
 	if (at->rules->came != NULL)
 		at->rules->came(at->rules->arg);
 	if (r->err == 0 && r->len - r->pos > at->rules->bytes_max) {
@@ -229,6 +235,7 @@ hiredis_loop_attach(struct loop *loop, struct redisAsyncContext *ac, struct repl
 
 	rules->complaint = NULL;
 	rules->reads = rules->written = 0;
+	rules->nfirst = 0;
 	io_init(&at->in, loop, ac->c.fd, IO_READ, readable, at);
 	io_init(&at->out, loop, ac->c.fd, IO_WRITE, writable, at);
 	if (plain == NULL) {

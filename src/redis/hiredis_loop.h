@@ -26,6 +26,9 @@ struct reply_rules {
 	void		 *arg;
 	/* Since hiredis_loop_attach(): reads, and bytes given to the kernel. */
 	uint64_t	  reads, written;
+	/* The first bytes that came: hiredis forgets what is no reply. */
+	char		  first[8];
+	size_t		  nfirst;
 };
 
 /* Call this before setting the connect callback; ac frees what is made here. */

@@ -108,9 +108,60 @@ expect_name(SSL *ssl, const char *name)
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
+/* OpenSSL calls it at each step of a handshake, and for alerts. */
+static void
+tls_watch(const SSL *ssl, int where, int ret)
+{
+	struct tls_trouble *t = SSL_get_app_data(ssl);
+
+	if ((where & SSL_CB_READ_ALERT) == SSL_CB_READ_ALERT) {
+		t->alert = ret & 0xff;
+	} else if ((where & SSL_CB_EXIT) != 0 && ret <= 0) {
+		t->refused = SSL_get_verify_result(ssl);
+		switch (ERR_GET_REASON(ERR_peek_last_error())) {
+		case SSL_R_WRONG_VERSION_NUMBER:
+		case SSL_R_HTTP_REQUEST:
+		case SSL_R_PACKET_LENGTH_TOO_LONG:
+			t->no_tls = true;
+			break;
+		}
+	}
+}
+
+char *
+tls_cause(const struct tls_trouble *t, const struct redis_options *opt, const char *host)
+{
+	const char *name = is_set(opt->tls_name) ? opt->tls_name : host;
+
+	if (t->no_tls)
+		return xstrdup("TLS: this port does not speak TLS: set redis.tls = false, or write "
+		    "the TLS port into redis.server");
+	if (t->refused == X509_V_ERR_HOSTNAME_MISMATCH ||
+	    t->refused == X509_V_ERR_IP_ADDRESS_MISMATCH)
+		return xasprintf("TLS: the server's certificate is not for \"%s\": set "
+		    "redis.tls_name to a name in the certificate", name != NULL ? name : "");
+	if (t->refused == X509_V_ERR_CERT_HAS_EXPIRED ||
+	    t->refused == X509_V_ERR_CERT_NOT_YET_VALID)
+		return xasprintf("TLS: the server's certificate is not accepted: %s: renew it, or "
+		    "correct the clock of this host", X509_verify_cert_error_string(t->refused));
+	if (t->refused != X509_V_OK)
+		return xasprintf("TLS: the server's certificate is not accepted: %s: set "
+		    "redis.tls_ca to the certificate of its authority",
+		    X509_verify_cert_error_string(t->refused));
+	if (t->alert != 0 && !is_set(opt->tls_cert))
+		return xasprintf("TLS: the server asks for a client certificate (%s): set "
+		    "redis.tls_cert and redis.tls_key, or tls-auth-clients no in redis.conf",
+		    SSL_alert_desc_string_long(t->alert));
+	if (t->alert != 0)
+		return xasprintf("TLS: the server refuses the certificate of redis.tls_cert (%s): "
+		    "its authority must be in tls-ca-cert-file of redis.conf",
+		    SSL_alert_desc_string_long(t->alert));
+	return NULL;
+}
+
 int
 tls_start(struct redisContext *c, const struct redis_options *opt, const char *host,
-    char **cause)
+    struct tls_trouble *trouble, char **cause)
 {
 	const char *name = is_set(opt->tls_name) ? opt->tls_name : host;
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -130,22 +181,30 @@ tls_start(struct redisContext *c, const struct redis_options *opt, const char *h
 		SSL_free(ssl);
 		return util_cause(cause, "TLS: cannot be set up for %s", name);
 	}
+	SSL_set_app_data(ssl, trouble);
+	SSL_set_info_callback(ssl, tls_watch);
 	if (redisInitiateSSL(c, ssl) == REDIS_OK)
 		return 0;
 	SSL_free(ssl);
-	/* hiredis gives this text if the server has ended the connection, or sent no TLS. */
-	return util_cause(cause, "TLS: the handshake failed: %s",
-	    strstr(c->errstr, "(null)") == NULL ? c->errstr : "does this port speak TLS?");
+	*cause = tls_cause(trouble, opt, host);
+	return *cause != NULL ? -1 : util_cause(cause, "TLS: the handshake failed: %s", c->errstr);
 }
 
 #else
 
 int
 tls_start(struct redisContext *c UNUSED, const struct redis_options *opt UNUSED,
-    const char *host UNUSED, char **cause)
+    const char *host UNUSED, struct tls_trouble *trouble UNUSED, char **cause)
 {
 	return util_cause(cause, "this rqd was built without TLS: "
 	    "its hiredis has no hiredis_ssl; use a tunnel, or set tls = false");
+}
+
+char *
+tls_cause(const struct tls_trouble *t UNUSED, const struct redis_options *opt UNUSED,
+    const char *host UNUSED)
+{
+	return NULL;
 }
 
 #endif

@@ -97,8 +97,7 @@ TEST_WITH(test_name, setup, teardown)
 
 	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
 	conn_start(f->h.conn);
-	/* hiredis knows the reason only if the server's answer came at once */
-	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
+	WAIT_CAUSE(&f->h, "is not for \"other.example\": set redis.tls_name");
 	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
 	WAIT(&f->h, f->h.ups == 1);
 	f->h.opt.tls_name = NULL;
@@ -116,8 +115,7 @@ TEST_WITH(test_refused, setup, teardown)
 	WAIT_CAUSE(&f->h, "it must be a PEM file with certificates");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
-	/* hiredis knows the reason only if the server's answer came at once */
-	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
+	WAIT_CAUSE(&f->h, "certificate is not accepted: self-signed certificate: set redis.tls_ca");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
 	WAIT_CAUSE(&f->h, "TLS: tls_cert and tls_key go together");
@@ -126,9 +124,39 @@ TEST_WITH(test_refused, setup, teardown)
 	/* the client speaks no TLS to a port with TLS */
 	f->h.opt.tls = false;
 	conn_reset(f->h.conn, "again");
-	WAIT(&f->h, f->h.downs > 3 && !conn_is_ready(f->h.conn));
+	WAIT_CAUSE(&f->h, "set redis.tls = true");
 	f->h.opt.tls = true;
 	WAIT(&f->h, f->h.ups == 2);
+}
+
+/* The server asks for a certificate, and the client has none. */
+TEST_WITH(test_client_certificate, setup, teardown)
+{
+	struct fixture *f = *state;
+
+	server_do(&f->s, "CONFIG SET tls-auth-clients yes");
+	conn_start(f->h.conn);
+	WAIT_CAUSE(&f->h, "asks for a client certificate");
+	WAIT_CAUSE(&f->h, "set redis.tls_cert and redis.tls_key");
+	f->h.opt.tls_cert = f->cert;
+	f->h.opt.tls_key = f->key;
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+/* TLS to a port without it. */
+TEST_WITH(test_plain_port, setup, teardown)
+{
+	struct fixture *f = *state;
+	char *speaks = f->h.servers[0];
+	int port = server_free_port();
+
+	server_do(&f->s, "CONFIG SET port %d", port);
+	f->h.servers[0] = xasprintf("127.0.0.1:%d", port);
+	conn_start(f->h.conn);
+	WAIT_CAUSE(&f->h, "this port does not speak TLS, set redis.tls = false");
+	free(f->h.servers[0]);
+	f->h.servers[0] = speaks;
+	WAIT(&f->h, f->h.ups == 1);
 }
 
 #else
