@@ -290,7 +290,7 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 {
 	struct result r = { .end = END_NOT_RUN };
 
-	suspension_idle(&c->suspension);
+	suspension_idle(&c->suspension, false);
 	queue_settle(msg->source->queue, msg, v, &r);
 	consumer_touch(c);
 }
@@ -723,7 +723,7 @@ consumer_end_fetch(struct consumer *c, const struct fetched *f)
 	if (f->status == FETCH_OK || f->status == FETCH_LIMITED)
 		suspension_accepted(&c->suspension);
 	if (f->status != FETCH_ERROR && f->got == 0)
-		suspension_idle(&c->suspension);
+		suspension_idle(&c->suspension, f->status == FETCH_OK && c->nsources == 1);
 	consumer_touch(c);
 }
 

@@ -42,9 +42,10 @@ struct schedule {
 };
 
 /* Returned by schedule.lua. */
-enum { ANSWER_WHAT, ANSWER_NOW, ANSWER_FIELDS };
+enum { ANSWER_WHAT, ANSWER_NOW, ANSWER_RAN, ANSWER_FIELDS };
 static const char answer_form[] = {
-	[ANSWER_WHAT] = FIELD_STR, [ANSWER_NOW] = FIELD_NUMBER, [ANSWER_FIELDS] = 0
+	[ANSWER_WHAT] = FIELD_STR, [ANSWER_NOW] = FIELD_NUMBER, [ANSWER_RAN] = FIELD_INT,
+	[ANSWER_FIELDS] = 0
 };
 
 struct schedules {
@@ -113,7 +114,7 @@ schedule_arm(struct schedule *s)
 /* -- asking ---------------------------------------------------------------------- */
 
 static void
-schedule_settle(struct schedule *s, const char *what, double now)
+schedule_settle(struct schedule *s, const char *what, double now, bool ran)
 {
 	usec_t late = (usec_t)((now - (double)s->asked) * (double)SEC);
 	char text[TICK_TEXT_MAX];
@@ -126,10 +127,11 @@ schedule_settle(struct schedule *s, const char *what, double now)
 		s->fresh = false;
 		s->status.missed = strcmp(what, "missed") == 0;
 		s->status.missed_at = s->asked;
-		if (!s->status.missed)
+		if (strcmp(what, "done") == 0 && ran)
 			s->status.last = s->asked;
 	}
 	if (strcmp(what, "pushed") == 0) {
+		s->status.last = s->asked;
 		s->status.runs++;
 		queue_event(s->queue, LOG_LV_INFO, "scheduled", LF_STR("schedule", s->cfg->name),
 		    LF_STR("tick", tick_text(s->asked, text)),
@@ -159,7 +161,8 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 	what = reply_has(r, answer_form) ? reply_str_at(r, ANSWER_WHAT) : "";
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (strcmp(what, known[i]) == 0) {
-			schedule_settle(s, what, reply_double_at(r, ANSWER_NOW));
+			schedule_settle(s, what, reply_double_at(r, ANSWER_NOW),
+			    reply_int_at(r, ANSWER_RAN) > 0);
 			return;
 		}
 	}

@@ -27,7 +27,7 @@ void		 schedules_reconfigure(struct schedules *, struct config *);
 /* The state of one schedule, for metrics and the page. */
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
-	int64_t		 last;		/* the latest tick in QSCHEDULE; TICK_NEVER: unknown */
+	int64_t		 last;		/* the latest that ran; TICK_NEVER: none, or unknown */
 	int64_t		 next;		/* the tick waited for, or tried; TICK_NEVER: none */
 	/* 1: no daemon ran the latest settled tick in time; -1: not known. */
 	int		 missed;

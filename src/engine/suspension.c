@@ -193,6 +193,8 @@ suspend(struct suspension *s, enum reason reason, const char *cause)
 	if (!probing)
 		s->turns = 0;
 	wait_for_probe(s);
+	if (!probing || s->waiting == 0)
+		s->waiting = clock_mono();
 	if (probing) {
 		/* A handler's last line may have a time in it, and be another one each time. */
 		s->untold = s->untold || other || strcmp(s->cause, before) != 0;
@@ -278,6 +280,14 @@ suspension_probe_now(struct suspension *s)
 {
 	if (s->state == SUSPENDED)
 		suspension_set_state(s, SUSPENDED, clock_mono());
+}
+
+double
+suspension_waits(const struct suspension *s)
+{
+	if (s->state == NOT_SUSPENDED || s->waiting == 0)
+		return -1;
+	return clock_seconds(clock_mono() - s->waiting);
 }
 
 bool
@@ -383,7 +393,7 @@ suspension_judge(struct suspension *s, const struct verdict *v, const struct res
 		    (s->state == PROBING && s->reason == REASON_CANNOT_EXECUTE))
 			succeed(s);
 		else
-			suspension_idle(s);
+			suspension_idle(s, false);
 	} else if (!failed) {
 		/* Without a result: the message was returned, or settled elsewhere. */
 		if (s->state == PROBING)
@@ -407,8 +417,10 @@ suspension_judge(struct suspension *s, const struct verdict *v, const struct res
 }
 
 void
-suspension_idle(struct suspension *s)
+suspension_idle(struct suspension *s, bool empty)
 {
+	if (empty && s->state == PROBING)
+		s->waiting = 0;
 	if (s->state == PROBING)
 		suspension_set_state(s, SUSPENDED, clock_mono());
 }

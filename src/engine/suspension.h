@@ -89,6 +89,7 @@ struct suspension {
 	 */
 	struct failures	 row, past;
 	uint64_t	 nth;		/* number of the row */
+	usec_t		 waiting;	/* mono; since then some message has waited; 0: unknown */
 	usec_t		 worked;	/* mono: the latest delivery that has succeeded */
 };
 
@@ -107,6 +108,12 @@ bool	suspension_doubts(const struct suspension *);
 /* An operator has asked for a probe. */
 void	suspension_probe_now(struct suspension *);
 
+/*
+ * Suspended: how many seconds a message has waited at least, of those that were tried; -1: not
+ * known.  Each probe makes its message due anew, so Redis does not know.
+ */
+double	suspension_waits(const struct suspension *);
+
 /* Whether a failure of this message is its own; see above. */
 bool	suspension_blames(const struct suspension *, const struct message *);
 /*
@@ -118,8 +125,11 @@ unsigned suspension_note(struct suspension *, const struct message *, const stru
 /* A run has ended; times: the least that suspension_note() has returned of its failures. */
 void	suspension_judge(struct suspension *, const struct verdict *, const struct result *,
 	    unsigned times);
-/* A message was given back before it ran, or a fetch brought none: the next probe may follow. */
-void	suspension_idle(struct suspension *);
+/*
+ * A message was given back before it ran, or a fetch brought none (empty): the next probe may
+ * follow.
+ */
+void	suspension_idle(struct suspension *, bool empty);
 /* Redis refused a fetch, with this error.  _accepted: it answered one. */
 void	suspension_refused(struct suspension *, const char *error);
 void	suspension_accepted(struct suspension *);

@@ -56,6 +56,14 @@ depth_done(struct depth *d)
 }
 
 int64_t
+depth_backlog(const struct depth *d)
+{
+	if (d->waiting < 0)
+		return -1;
+	return d->waiting + (d->due > 0 ? d->due : 0) + (d->held > 0 ? d->held : 0);
+}
+
+int64_t
 depth_messages(const struct depth *d)
 {
 	const int64_t counts[] = { d->waiting, d->in_flight, d->held, d->retry, d->delayed,

@@ -46,6 +46,9 @@ enum { DEPTH_STEPS = 12, DEPTH_WORDS = 3 + STAT_MAX };
 void	depth_init(struct depth *);	/* nothing known yet */
 void	depth_done(struct depth *);	/* a zeroed one is fine, too */
 
+/* How many could run now, or wait for others of their group; -1: not known. */
+int64_t	depth_backlog(const struct depth *);
+
 /* How many messages there are, in all states. */
 int64_t	depth_messages(const struct depth *);
 

@@ -224,6 +224,17 @@ ask_memory(struct ctl *c)
 	return full;
 }
 
+/* A write without effect: no daemon has this key. */
+char *
+ask_refusal(struct ctl *c)
+{
+	struct redisReply *reply = ask_any(c, "DEL %s", KEYS_DAEMON_PREFIX);
+	char *ret = judge_is_refusal(reply_text(reply)) ? xstrdup(reply_text(reply)) : NULL;
+
+	reply_free(reply);
+	return ret;
+}
+
 char *
 ask_config(struct ctl *c, const char *parameter)
 {

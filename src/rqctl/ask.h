@@ -88,6 +88,11 @@ int64_t	ask_heard(struct ctl *, const char *instance, int64_t heard);
 
 /* A field of INFO, or a parameter of CONFIG; "" if Redis denies it.  The caller frees it. */
 char	*ask_info(struct ctl *, const char *section, const char *field);
+/*
+ * Redis' error if it refuses all writes, also those that take no memory; NULL: it does not, or
+ * the user may not write.  The caller frees it.
+ */
+char		*ask_refusal(struct ctl *);
 /* A sentence if Redis has no memory left, else NULL: see advice_memory().  The caller frees it. */
 char	*ask_memory(struct ctl *);
 char	*ask_config(struct ctl *, const char *parameter);

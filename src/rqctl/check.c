@@ -14,11 +14,10 @@
 
 #include "base/units.h"
 #include "policy/shard_keys.h"
-#include "queue/pausetext.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "status/advice.h"
+#include "status/judge.h"
 
 #define COUNT_MAX	INT64_C(1000000000000)	/* of a threshold */
 
@@ -41,17 +40,16 @@ struct threshold {
 	double	 critical;	/* NAN: none; else at least warning */
 };
 
-/* The worst comes first. */
-enum level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_UNKNOWN, LEVEL_MAX };
-static const char *const levels[] = { "error", "warning", "unknown" };
+#define LEVELS	(LEVEL_UNKNOWN + 1)	/* that are problems */
+
 /* The exit status of a plugin without a problem, and with one of each level. */
 #define STATUS_OK	0
 static const int statuses[] = { 2, 1, 3 };
 
 struct problems {
 	struct ctl	*ctl;
-	struct words	 found[LEVEL_MAX];	/* "orders: 7 dead letters" */
-	json_t		*json[LEVEL_MAX];	/* the same */
+	struct words	 found[LEVELS];	/* "orders: 7 dead letters" */
+	json_t		*json[LEVELS];	/* the same */
 	struct threshold limits[MEASURE_MAX];
 	bool		 any;		/* a threshold is given */
 	struct buf	 data;		/* performance data */
@@ -76,41 +74,55 @@ add_problem(struct problems *f, enum level level, const char *queue, char *text)
 	words_fmt(&f->found[level], "%s%s%s", queue != NULL ? queue : "",
 	    queue != NULL ? ": " : "", text);
 	json_array_append_new(f->json[level], json_set(json_object(), "level:s queue:s text:s",
-	    levels[level], queue, text));
+	    level_name(level), queue, text));
 	free(text);
 }
 
 /* -- Redis and keys --------------------------------------------------------------- */
 
+/* Where a finding goes: of a queue, or of a server of a cluster. */
+struct finder {
+	struct problems	*problems;
+	const char	*queue;		/* NULL: of a server */
+	const char	*at;		/* begins each text */
+};
+
+static void
+take_finding(const struct finding *f, void *arg)
+{
+	struct finder *to = arg;
+
+	if (f->level <= LEVEL_UNKNOWN)
+		find(to->problems, f->level, to->queue, "%s%s", to->at, f->sentence);
+}
+
 /* Checks one server.  at begins each text: "", or on a cluster "127.0.0.1:7001: ". */
 static void
-check_server(struct problems *f, const char *at)
+check_server(struct problems *f, const char *at, const char *refuses)
 {
-	char *full = ask_memory(f->ctl);
+	struct finder to = { .problems = f, .at = at };
 	char *policy = ask_config(f->ctl, "maxmemory-policy");
 	char *version = ask_info(f->ctl, "server", "redis_version");
 	char *role = ask_info(f->ctl, "replication", "role");
-	int major = 0, minor = 0;
+	char *used = ask_info(f->ctl, "memory", "used_memory");
+	char *most = ask_info(f->ctl, "memory", "maxmemory");
+	double now = ask_time(f->ctl);
 
-	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-		find(f, LEVEL_ERROR, NULL, "%smaxmemory-policy is %s: Redis may evict messages; "
-		    "it must be noeviction", at, policy);
-	if (role[0] != '\0' && strcmp(role, "master") != 0)
-		find(f, LEVEL_ERROR, NULL, "%sthis Redis is a %s: redis.server must name the "
-		    "master", at, role);
-	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
-	    (major < 6 || (major == 6 && minor < 2)))
-		find(f, LEVEL_ERROR, NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);
-	if (full != NULL)
-		find(f, LEVEL_ERROR, NULL, "%s%s", at, full);
-	free(full);
+	judge_server(&(struct server_facts){
+		.used = strtoull(used, NULL, 10), .max = strtoull(most, NULL, 10),
+		.policy = policy, .role = role, .version = version,
+		.refuses = refuses != NULL ? refuses : "",
+		.clock_ahead = now > 0 ? clock_seconds(clock_wall()) - now : 0,
+	}, take_finding, &to);
 	free(policy);
 	free(version);
 	free(role);
+	free(used);
+	free(most);
 }
 
 static void
-check_servers(struct problems *f)
+check_servers(struct problems *f, const struct picture *p)
 {
 	bool cluster = ctl_is_cluster(f->ctl), full = false;
 	size_t n = ask_masters(f->ctl);
@@ -119,7 +131,7 @@ check_servers(struct problems *f)
 	for (size_t i = 0; i < n; i++) {
 		ask_master(f->ctl, i);
 		at = cluster ? xasprintf("%s: ", sync_chosen(f->ctl->client)) : xstrdup("");
-		check_server(f, at);
+		check_server(f, at, cluster ? NULL : p->refuses);
 		free(at);
 		value = cluster && !full ?
 		    ask_config(f->ctl, "cluster-require-full-coverage") : NULL;
@@ -173,21 +185,11 @@ check_settings(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const struct service *s = &p->services[i];
-	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
 	const char *group, *instance, *own = keys_group(&t->keys);
 	bool leases = !s->leases_differ, groups = kind_has(t->kind, TRAIT_CONSUMER_GROUP);
 	const json_t *q;
 
-	if (s->shards_differ)
-		find(f, LEVEL_ERROR, t->name, "daemons disagree about the shards");
-	if (s->groups_differ)
-		find(f, LEVEL_ERROR, t->name, "daemons disagree about group_by or "
-		    "group_concurrency: messages of one group run in any order; rqctl daemons");
-	if (s->leases_differ)
-		find(f, LEVEL_ERROR, t->name, "daemons disagree about the lease: one has %s, "
-		    "another %s; rqctl daemons", units_age(s->lease_least, a),
-		    units_age(s->lease_most, b));
 	for (size_t k = 0; k < p->fleet.n; k++) {
 		q = fleet_queue(&p->fleet.daemons[k], t->key);
 		instance = p->fleet.daemons[k].instance;
@@ -320,7 +322,7 @@ check_measure(struct problems *f, const struct picture *p, size_t i, enum measur
 	/* NAN: not known; < 0: the kind does not have it. */
 	value = n < 0 && d->problem != NULL ? NAN : (double)n;
 	if (m == MEASURE_LATENCY) {
-		value = state_latency(&facts);
+		value = facts_latency(&facts);
 		value = !kind_waits(facts.kind) ? -1 : value >= 0 ? value : NAN;
 	}
 	if (value < 0)
@@ -345,13 +347,13 @@ check_measure(struct problems *f, const struct picture *p, size_t i, enum measur
 
 /* -- queues and daemons ------------------------------------------------------------ */
 
-/* Programs other than rqd consume this queue: they may not deliver QRETRY and QDELAYED. */
-static void
-check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
+/* How many of QDELAYED are due; other programs that consume the queue may not deliver them. */
+static int64_t
+delayed_due(struct problems *f, struct target *t, const struct depth *d)
 {
 	bool delayed = d->problem == NULL && d->delayed > 0;
 	double now = delayed ? ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]) : 0;
-	int64_t due = d->due > 0 ? d->due : 0;
+	int64_t due = 0;
 
 	EACH_KEY(i, t) {
 		const char *key = t->keys.name[KEY_DELAYED];
@@ -362,64 +364,24 @@ check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
 		/* Producers may write milliseconds, too. */
 		due += ask_number(ask(f->ctl, "ZCOUNT %s 1e11 %f", key, now * 1e3));
 	}
-	if (due > 0)
-		find(f, LEVEL_WARNING, t->name, "%lld of its retries and delayed messages are due, "
-		    "and no daemon delivers them: it is declared with concurrency = 0",
-		    (long long)due);
+	return due;
 }
 
 static void
 check_queue(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
-	const struct service *s = &p->services[i];
-	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
+	struct facts facts = picture_facts(p, i);
+	struct judge_context context = { .rqctl = "rqctl", .queue = name, .details = true,
+	    .dead_is_fine = ctl_given(f->ctl, OPT_WARN_DEAD) };
+	struct finder to = { .problems = f, .queue = name, .at = "" };
 	int64_t orphans = d->own - d->in_flight - d->retry -
 	    (d->held > 0 ? d->held : 0);	/* < 0: the kind has none */
-	bool work = d->waiting > 0 || d->due > 0;
-	char age[UNITS_TEXT_MAX], *slow, *only;
-	struct buf words = BUF_INIT;
 
-	if (d->problem != NULL)
-		find(f, LEVEL_ERROR, name, "%s", d->problem);
-	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
-		find(f, work ? LEVEL_ERROR : LEVEL_WARNING, name, "%s", work ?
-		    "no daemon serves it, and messages wait" : "no daemon serves it");
-	else if (s->daemons == 0)
-		check_elsewhere(f, &p->targets[i], d);
-	if (strcmp(s->state, "suspended") == 0)
-		find(f, state_is_empty(d) ? LEVEL_WARNING : LEVEL_ERROR, name,
-		    "suspended%s: %s%s%s", state_is_empty(d) ? ", and without messages" : "",
-		    s->reason, s->cause[0] != '\0' ? ": " : "", s->cause);
-	if ((only = advice_only_failed(&facts, name)) != NULL)
-		find(f, LEVEL_ERROR, name, "%s", only);
-	free(only);
-	if (strcmp(s->state, "refused") == 0)
-		find(f, LEVEL_ERROR, name, "Redis refuses the results of its messages: %s",
-		    s->reason);
-	if (strcmp(s->state, "unsubscribed") == 0)
-		find(f, LEVEL_ERROR, name,
-		    "a daemon has lost a subscription; its log says why");
-	if (state_is_slow(&facts)) {
-		slow = advice_slow(&facts);
-		advice_word(&words, name);
-		buf_addc(&words, ' ');
-		advice_word(&words, s->oldest_tag[0] != '\0' ? s->oldest_tag : "ID");
-		find(f, LEVEL_WARNING, name, "all handlers are busy, and %s; if it hangs: rqctl "
-		    "cancel --retry %s", slow, buf_str(&words));
-		buf_done(&words);
-		free(slow);
-	} else if (state_is_late(&facts))
-		find(f, LEVEL_WARNING, name, "late: all handlers are busy, and a message has "
-		    "waited %s", units_age(state_latency(&facts), age));
-	/* A hold of a handler ends by itself, within an hour. */
-	if (d->partly || (d->paused && strncmp(d->pause, PAUSETEXT_HANDLER,
-	    strlen(PAUSETEXT_HANDLER)) != 0))
-		find(f, LEVEL_WARNING, name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
-	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
-		find(f, LEVEL_WARNING, name, "%lld dead letter%s", (long long)d->dead,
-		    d->dead == 1 ? "" : "s");
+	if (facts.elsewhere && facts.service->daemons == 0)
+		facts.delayed_due = delayed_due(f, &p->targets[i], d);
+	judge(&facts, &context, take_finding, &to);
 	/* The figures that have a threshold, or all of them if none has one. */
 	for (int m = 0; m < MEASURE_MAX; m++)
 		if (!f->any || ctl_given(f->ctl, measures[m].option))
@@ -494,7 +456,7 @@ report(struct problems *f, const struct picture *p)
 		waiting += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
 		dead += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
 	}
-	for (int l = 0; l < LEVEL_MAX; l++) {
+	for (int l = 0; l < LEVELS; l++) {
 		if (n == 0 && f->found[l].n > 0) {
 			status = statuses[l];
 			buf_puts(&line, f->found[l].v[0]);
@@ -512,11 +474,11 @@ report(struct problems *f, const struct picture *p)
 		c->status = status;
 	if (first)
 		print_line(status, buf_str(&line), &f->data);
-	for (int l = 0; l < LEVEL_MAX && !ctl_given(c, OPT_JSON); l++)
+	for (int l = 0; l < LEVELS && !ctl_given(c, OPT_JSON); l++)
 		for (int i = 0; i < f->found[l].n && (!plugin || (first && n > 1)); i++) {
 			buf_clear(&line);
 			add_escaped(&line, f->found[l].v[i], plugin ? "|" : "");
-			printf("%s: %s\n", levels[l], buf_str(&line));
+			printf("%s: %s\n", level_name((enum level)l), buf_str(&line));
 		}
 	if (ctl_given(c, OPT_JSON))
 		out_json(json_incref(list), false);
@@ -644,9 +606,9 @@ check_strays(struct problems *f, const struct picture *p)
 static void
 check_all(struct problems *f, const struct picture *p)
 {
-	check_servers(f);
+	check_servers(f, p);
 	if (p->fleet.n == 0)
-		find(f, LEVEL_WARNING, NULL, p->full != NULL ? "no daemon is seen: none can write "
+		find(f, LEVEL_WARNING, NULL, p->full != NULL || p->refuses != NULL ? "no daemon is seen: none can write "
 		    "its heartbeat" : "no daemon is running");
 	if (p->fleet.ignored > 0)
 		find(f, LEVEL_WARNING, NULL, "%zu keys rqd:daemon:... are too large, or no "
@@ -679,11 +641,11 @@ check_run(struct ctl *c)
 	}
 	if (picture_take(c, &p) == -1)
 		return;
-	for (int l = 0; l < LEVEL_MAX; l++)
+	for (int l = 0; l < LEVELS; l++)
 		f.json[l] = json_array();
 	check_all(&f, &p);
 	report(&f, &p);
-	for (int l = 0; l < LEVEL_MAX; l++) {
+	for (int l = 0; l < LEVELS; l++) {
 		words_done(&f.found[l]);
 		json_decref(f.json[l]);
 	}

@@ -21,15 +21,15 @@ static void
 daemon_row(struct listing *l, const struct daemon *d, double now)
 {
 	double started = fleet_number(d->beat, "started", NAN);
-	const char *name, *state;
+	const char *name;
 	struct buf b = BUF_INIT;
 	json_t *q;
 
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
-		state = fleet_text(q, "state");	/* "orders mail(suspended)" */
+		/* "orders mail(suspended)" */
 		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", name);
-		if (state[0] != '\0' && strcmp(state, "running") != 0)
-			buf_printf(&b, "(%s)", state);
+		if (fleet_state(q) != QUEUE_RUNNING)
+			buf_printf(&b, "(%s)", fleet_state_name(fleet_state(q)));
 	}
 	listing_row(l, json_set(json_copy(d->beat), "seen:f .daemon:s .version:s .pid:i .up:f "
 	    ".ago:f .config:j .queues:s", d->seen, d->instance, fleet_text(d->beat, "version"),
@@ -157,7 +157,7 @@ probe_run(struct ctl *c)
 	}
 	hint = xasprintf("probe %s", key);
 	for (i = 0; i < f.n; i++) {
-		if (strcmp(fleet_text(fleet_queue(&f.daemons[i], key), "state"), "suspended") != 0)
+		if (fleet_state(fleet_queue(&f.daemons[i], key)) != QUEUE_SUSPENDED)
 			continue;
 		n++;
 		instance = f.daemons[i].instance;
@@ -169,7 +169,7 @@ probe_run(struct ctl *c)
 		ctl_error(c, EX_NOTHING, "no daemon has suspended %s", name);
 	else if (d.paused)
 		ctl_error(c, EX_NOTHING, "%s is paused: rqctl resume %s", name, name);
-	else if (state_is_empty(&d))
+	else if (facts_are_empty(&d))
 		ctl_error(c, EX_NOTHING, "%s has no message to try: its next one is the probe",
 		    name);
 	else if (d.in_flight > 0)

@@ -188,6 +188,7 @@ picture_done(struct picture *p)
 	fleet_done(&p->fleet);
 	words_done(&p->notes);
 	free(p->full);
+	free(p->refuses);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -239,6 +240,7 @@ picture_take(struct ctl *c, struct picture *p)
 			words_fmt(&p->notes, ADVICE_RELOAD, d->instance, reload);
 	}
 	p->full = ask_memory(c);
+	p->refuses = ask_refusal(c);
 	p->taken = clock_wall();
 	return 0;
 }
@@ -251,5 +253,6 @@ picture_facts(const struct picture *p, size_t i)
 		.kind = p->targets[i].kind, .depth = &p->depths[i],
 		.elsewhere = target_is_elsewhere(&p->targets[i]),
 		.service = &p->services[i], .taken = p->taken, .full = p->full != NULL,
+		.refuses = p->refuses,
 	};
 }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "queue/depth.h"
 #include "rqctl/ctl.h"
-#include "status/queue_state.h"
+#include "status/judge.h"
 
 struct picture {
 	struct fleet	 fleet;
@@ -18,6 +18,7 @@ struct picture {
 	wall_t		 taken;
 	struct words	 notes;		/* what daemons say of their log and their reload */
 	char		*full;		/* see advice_memory(); owned; NULL: Redis has room */
+	char		*refuses;	/* Redis' error, if it refuses all writes; owned; or NULL */
 };
 
 /*

@@ -18,15 +18,15 @@
 #include "rqctl/listing.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "status/advice.h"
+#include "status/queue_state.h"
 
 #define CAUSES_MAX	10	/* that status prints */
 #define LOOK		(200 * MSEC)	/* for a signal */
 #define STATE_MIN	16	/* columns: "suspended" with a part of the reason */
 
 static const enum colour colours[] = {
-	[MOOD_OK] = COLOUR_GREEN, [MOOD_IDLE] = COLOUR_DIM, [MOOD_WARN] = COLOUR_YELLOW,
-	[MOOD_BAD] = COLOUR_RED,
+	[LEVEL_ERROR] = COLOUR_RED, [LEVEL_WARNING] = COLOUR_YELLOW,
+	[LEVEL_UNKNOWN] = COLOUR_YELLOW, [LEVEL_NOTE] = COLOUR_DIM, [LEVEL_OK] = COLOUR_GREEN,
 };
 
 static void
@@ -34,11 +34,13 @@ print_json(const struct ctl *c, const struct picture *p)
 {
 	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
+	struct judge_context context = { .rqctl = "rqctl", .details = true };
 	struct facts facts;
 
 	for (size_t i = 0; i < p->n; i++) {
 		facts = picture_facts(p, i);
-		json_array_append_new(queues, state_json(&facts));
+		context.queue = facts.name;
+		json_array_append_new(queues, state_json(&facts, &context));
 	}
 	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j",
 	    clock_text(p->taken, when), sync_name(c->client), (int64_t)p->fleet.n, queues), false);
@@ -53,17 +55,17 @@ order_of(const struct ctl *c, const struct picture *p)
 {
 	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
 	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
-	struct buf ignored = BUF_INIT;
+	struct judge_context context = { .rqctl = "rqctl", .details = true };
 	struct facts f;
 
 	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++) {
 		f = picture_facts(p, i);
-		trouble[i] = state_trouble(&f, state_text(&f, &ignored), 0);
-		if (trouble[i] < STATE_TROUBLE)
+		context.queue = f.name;
+		trouble[i] = judge_first(&f, &context, 0, NULL).rank;
+		if (trouble[i] < RANK_MINOR)
 			trouble[i] = 0;
 	}
-	buf_done(&ignored);
-	for (int t = STATE_TROUBLE_MAX; t >= 0; t--)
+	for (int t = RANK_ERROR; t >= 0; t--)
 		for (size_t i = 0; i < p->n; i++)
 			if (trouble[i] == t)
 				order[n++] = i;
@@ -77,8 +79,8 @@ add_row(struct table *t, const struct picture *p, size_t i, bool held)
 	const struct depth *d = &p->depths[i];
 	const int64_t most = p->services[i].concurrency;
 	struct facts facts = picture_facts(p, i);
-	struct buf ignored = BUF_INIT;
-	json_t *o = state_json(&facts);
+	struct judge_context context = { .rqctl = "rqctl", .queue = facts.name, .details = true };
+	json_t *o = state_json(&facts, &context);
 	char n[OUT_NUMBER_MAX];
 
 	/* "3/8": 3 handlers run, 8 may run */
@@ -87,9 +89,26 @@ add_row(struct table *t, const struct picture *p, size_t i, bool held)
 	table_row(t, o);
 	if (d->dead > 0)
 		table_colour(t, 5 + held, COLOUR_YELLOW);
-	table_colour(t, 8 + held, colours[state_text(&facts, &ignored)]);
-	buf_done(&ignored);
+	table_colour(t, 8 + held, colours[judge_first(&facts, &context, 0, NULL).level]);
 	json_decref(o);
+}
+
+/* Lines with the errors of queues, above the table. */
+struct error_lines {
+	const struct judge_context *context;
+	struct buf	 text;
+	size_t		 n;
+};
+
+static void
+add_error(const struct finding *f, void *arg)
+{
+	struct error_lines *lines = arg;
+
+	if (f->level != LEVEL_ERROR)
+		return;
+	out_line(&lines->text, "error: %s: %s", lines->context->queue, f->sentence);
+	lines->n++;
 }
 
 /*
@@ -101,8 +120,9 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 {
 	size_t *order = order_of(c, p), notes = 0, causes = 0, i;
 	const struct service *s;
-	char when[CLOCK_TEXT_MAX], *only;
-	const char *name;
+	struct judge_context context = { .rqctl = "rqctl", .details = true };
+	struct error_lines lines = { .context = &context };
+	char when[CLOCK_TEXT_MAX], *refusal;
 	struct facts facts;
 	struct table t;
 	bool held = false;
@@ -116,6 +136,11 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 	if (p->full != NULL) {
 		buf_printf(b, "error: %s\n", p->full);
 		notes++;
+	} else if (p->refuses != NULL) {
+		refusal = judge_refusal(p->refuses);
+		out_line(b, "error: %s", refusal);
+		free(refusal);
+		notes++;
 	}
 	for (int k = 0; k < p->notes.n; k++)
 		out_line(b, "warning: %s", p->notes.v[k]);
@@ -123,20 +148,16 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 	/* The table has no room for the cause of a suspension. */
 	for (i = 0; i < p->n; i++) {
 		s = &p->services[i];
-		if (s->cause[0] == '\0' || state_is_empty(&p->depths[i]))
+		if (s->cause[0] == '\0' || facts_are_empty(&p->depths[i]) ||
+		    causes++ >= CAUSES_MAX)
 			continue;
-		if (causes++ >= CAUSES_MAX)
-			continue;
-		name = p->targets[i].name;
-		out_line(b, "error: %s: suspended: %s: %s", name, s->reason, s->cause);
 		facts = picture_facts(p, i);
-		if ((only = advice_only_failed(&facts, name)) != NULL) {
-			out_line(b, "error: %s: %s", name, only);
-			notes++;
-		}
-		free(only);
+		context.queue = facts.name;
+		judge(&facts, &context, add_error, &lines);
 	}
-	notes += causes < CAUSES_MAX ? causes : CAUSES_MAX;
+	buf_add(b, lines.text.data, lines.text.len);
+	buf_done(&lines.text);
+	notes += lines.n;
 	if (causes > CAUSES_MAX) {
 		buf_printf(b, "error: %zu more queues are suspended, see rqctl check\n",
 		    causes - CAUSES_MAX);

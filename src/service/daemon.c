@@ -217,6 +217,7 @@ static void
 daemon_look(struct view *v, void *arg)
 {
 	struct rqd *d = arg;
+	double redis_now = conn_redis_time(nodes_conn(d->nodes, KEYS_DAEMONS));
 
 	buf_clear(&d->redis_error);
 	nodes_causes(d->nodes, &d->redis_error);
@@ -225,6 +226,7 @@ daemon_look(struct view *v, void *arg)
 		.state = daemon_state(d), .started = d->heartbeat.started,
 		.reload_error = d->reload_error,
 		.beat_refused = heartbeat_refused(&d->heartbeat),
+		.clock_ahead = redis_now > 0 ? clock_seconds(clock_wall()) - redis_now : 0,
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
 		.consumers = d->consumers, .nconsumers = d->nconsumers,
@@ -238,6 +240,16 @@ daemon_beat(struct rqd *d)
 {
 	d->heartbeat.reload_error = d->reload_error;
 	heartbeat_send(&d->heartbeat, d->nodes, d->config, d->consumers, d->nconsumers);
+}
+
+/* The heartbeat as it would be now, for the pages. */
+static void
+daemon_write_beat(struct buf *b, void *arg)
+{
+	struct rqd *d = arg;
+
+	d->heartbeat.reload_error = d->reload_error;
+	heartbeat_write(&d->heartbeat, d->config, d->consumers, d->nconsumers, b);
 }
 
 /* Each node has a log of its own. */
@@ -903,6 +915,7 @@ daemon_start(struct rqd *d)
 	timer_init(&d->news, d->loop, daemon_news, d);
 	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
+	pages_set_beat(d->pages, d->instance, daemon_write_beat, d);
 
 	/* 4. Go. */
 	nodes_start(d->nodes);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/util.h"
 #include "handler/cgroup.h"
 #include "queue/keys.h"
@@ -27,6 +28,7 @@
 #define QUEUES_EVERY	(10 * MINUTE)	/* the index of queues is written */
 #define QUEUES_KEEP	10000	/* queues in it, the latest */
 #define USUAL_RUNS	20	/* show how long a run usually takes */
+#define COMMAND_MAX	200	/* bytes of a command that are shown */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 /* NAME.RANDOM, of characters that keys and tokens can hold. */
@@ -72,11 +74,11 @@ in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t
 
 /* A state other than the consumer's own, why, and since when (mono). */
 static void
-set_state(json_t *q, const char *state, const char *why, usec_t since)
+set_state(json_t *q, enum queue_state state, const char *why, usec_t since)
 {
 	double began = clock_seconds(clock_wall() - (clock_mono() - since));
 
-	json_set(q, "state:s reason:s since:f", state, why, began);
+	json_set(q, "state:s reason:s since:f", fleet_state_name(state), why, began);
 }
 
 /*
@@ -107,6 +109,23 @@ add_keys(json_t *q, const struct queue_config *cfg)
 		json_set(q, "no_limits:s", cgroup_lacks(CGROUP_PIDS));
 }
 
+/* Adds settings that readers compare between daemons. */
+static void
+add_settings(json_t *q, const struct queue_config *cfg)
+{
+	char text[COMMAND_MAX + 1];
+	struct buf b = BUF_INIT;
+
+	for (char *const *word = cfg->command; word != NULL && *word != NULL; word++)
+		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", *word);
+	utf8_copy_visible(text, COMMAND_MAX, buf_str(&b), b.len);
+	buf_done(&b);
+	json_set(q, "command:s", text);
+	json_set(q, "time_limit:f", clock_seconds(cfg->time_limit));
+	if (kind_has(cfg->kind, TRAIT_LEASES))
+		json_set(q, "max_attempts:i", (int64_t)cfg->max_attempts);
+}
+
 static json_t *
 queue_json(const struct consumer *c, size_t most, bool causes)
 {
@@ -116,7 +135,7 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	const struct stats *stats = consumer_stats(c);
 	struct in_flight in_flight = { json_array(), most };
 	int64_t taken;
-	double waited = consumer_waited(c, &taken);
+	double waited = consumer_waited(c, &taken), waits;
 	json_t *q = json_set(json_object(), "key:s kind:s running:i concurrency:i", cfg->key,
 	    kind_name(cfg->kind), (int64_t)consumer_in_flight(c), (int64_t)config_most(cfg));
 
@@ -125,19 +144,24 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	json_set(q, "config:s state:s blocked:s", cfg->hash, consumer_state_name(c),
 	    consumer_block_name(block));
 	add_keys(q, cfg);
+	add_settings(q, cfg);
 	if (block == BLOCK_SUSPENDED) {
-		set_state(q, "suspended", reason_name(why->reason), why->since);
+		set_state(q, QUEUE_SUSPENDED, reason_name(why->reason), why->since);
 		if (causes && why->cause[0] != '\0')
 			json_set(q, "cause:s", why->cause);
 		if (why->reason == REASON_FAILING && why->nrow > 0)
 			json_set(q, "failed:i", (int64_t)why->nrow);
+		waits = suspension_waits(why);
+		if (waits >= 0)
+			json_set(q, "waits:f", (double)(int64_t)(waits * 1e3) / 1e3);
 	} else if (block == BLOCK_REFUSED)
-		set_state(q, "refused", why->refused, why->refused_since);
+		set_state(q, QUEUE_REFUSED, why->refused, why->refused_since);
 	else if (block == BLOCK_PAUSED)
-		json_set(q, "state:s", "paused");
+		json_set(q, "state:s", fleet_state_name(QUEUE_PAUSED));
 	else if (block == BLOCK_REDIS)	/* up: other nodes of the cluster take the heartbeat */
-		json_set(q, "state:s", kind_has(cfg->kind, TRAIT_SUBSCRIBES) ||
-		    kind_has(cfg->kind, TRAIT_KEY_EVENTS) ? "unsubscribed" : "no Redis");
+		json_set(q, "state:s", fleet_state_name(kind_has(cfg->kind, TRAIT_SUBSCRIBES) ||
+		    kind_has(cfg->kind, TRAIT_KEY_EVENTS) ? QUEUE_UNSUBSCRIBED :
+		    QUEUE_NO_REDIS));
 	if (waited >= 0)	/* by `taken` readers see whether the same message still waits */
 		json_set(q, "latency:f taken:i", (double)(int64_t)(waited * 1e3) / 1e3, taken);
 	if (stats->duration.count >= USUAL_RUNS)
@@ -275,11 +299,27 @@ send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *confi
 }
 
 void
+heartbeat_write(const struct heartbeat *h, const struct config *config,
+    struct consumer *const *consumers, size_t n, struct buf *b)
+{
+	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
+	char *text = heartbeat_text(h, config, consumers, n, most, true);
+
+	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
+		free(text);	/* readers would not accept it */
+		text = heartbeat_text(h, config, consumers, n, 0, false);
+	}
+	if (text != NULL)
+		buf_puts(b, text);
+	free(text);
+}
+
+void
 heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *config,
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
-	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
+	struct buf b = BUF_INIT;
 	char *text;
 	struct conn *index = nodes_conn(nodes, KEYS_DAEMONS);
 	double now = conn_redis_time(index);
@@ -287,12 +327,9 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 	char score[32], ttl[16], old[32], ahead[32], since[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
-	text = heartbeat_text(h, config, consumers, n, most, true);
-	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
-		free(text);	/* readers would not accept it */
-		text = heartbeat_text(h, config, consumers, n, 0, false);
-	}
-	if (text != NULL && now > 0) {
+	heartbeat_write(h, config, consumers, n, &b);
+	text = buf_str(&b);
+	if (b.len > 0 && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);
 		snprintf(ahead, sizeof(ahead), "%.3f", now + INDEX_KEEP);
@@ -310,7 +347,7 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 		conn_words(index, saw_fleet, h, "ZCOUNT", KEYS_DAEMONS, since, "+inf", NULL);
 		send_queues(h, nodes, config, consumers, n, score);
 	}
-	free(text);
+	buf_done(&b);
 	free(key);
 }
 

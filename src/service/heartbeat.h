@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "engine/consumer.h"
 #include "policy/config.h"
@@ -37,6 +38,10 @@ char	*heartbeat_instance(const char *name);
  */
 void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
+
+/* Appends the heartbeat as it would be now; nothing if it would be too large. */
+void	heartbeat_write(const struct heartbeat *, const struct config *,
+	    struct consumer *const *, size_t n, struct buf *);
 
 /* Why Redis refused the last heartbeat; NULL: it did not.  Begin and end were logged. */
 const char *heartbeat_refused(const struct heartbeat *);

@@ -1,4 +1,4 @@
-/* Advice on a queue; see advice.h. */
+/* The words of advice; see advice.h. */
 #include "status/advice.h"
 
 #include <stdio.h>
@@ -8,22 +8,13 @@
 #include "base/units.h"
 #include "base/util.h"
 
-/* The program of the queue's command; "": not known. */
-static const char *
-program_of(const struct advice *a)
+const char *
+advice_log_file(const struct config *config)
 {
-	return a->cfg != NULL && a->cfg->command != NULL && a->cfg->command[0] != NULL ?
-	    a->cfg->command[0] : "";
+	if (config == NULL || config->log.target[0] != '/')
+		return NULL;
+	return config->log.target;
 }
-
-/* NULL: the log is no file, or not known. */
-static const char *
-log_file(const struct advice *a)
-{
-	return a->config->log.target[0] == '/' ? a->config->log.target : NULL;
-}
-
-/* -- sentences -------------------------------------------------------------------- */
 
 /* "13.1M" */
 static const char *
@@ -48,121 +39,6 @@ advice_memory(uint64_t used, uint64_t max)
 	    "hand-overs and heartbeats: daemons may run unseen; raise maxmemory (CONFIG SET, "
 	    "and redis.conf), or drop messages (rqctl purge, rqctl dead drop)", about(used, a),
 	    about(max, b));
-}
-
-/* " in /etc/rqd.conf:12", where that is known. */
-static void
-add_place(struct buf *b, const struct advice *a)
-{
-	if (a->cfg != NULL && a->cfg->file[0] != '\0')
-		buf_printf(b, " in %s:%d", a->cfg->file, a->cfg->line);
-}
-
-/* If several daemons serve the queue, each may have another share of it. */
-static void
-busy_hint(const struct facts *f, const struct advice *a, struct buf *b)
-{
-	buf_printf(b, "All handlers are busy: %lld of %lld. Raise concurrency",
-	    (long long)f->depth->in_flight, (long long)f->service->concurrency);
-	if (a->cfg != NULL)
-		buf_printf(b, ", which is %d", a->cfg->concurrency);
-	add_place(b, a);
-	if (a->cfg != NULL)
-		buf_printf(b, " (max_handlers is %d)", a->config->max_handlers);
-	buf_puts(b, ", and reload, or start another host.");
-}
-
-char *
-advice_slow(const struct facts *f)
-{
-	const struct service *s = f->service;
-	char oldest[UNITS_TEXT_MAX], usual[UNITS_TEXT_MAX];
-
-	return xasprintf("%lld run%s far longer than usual: %s, usually %s at most",
-	    (long long)s->slow, s->slow == 1 ? " takes" : "s take", units_age(s->oldest, oldest),
-	    units_age(s->usual, usual));
-}
-
-char *
-advice_only_failed(const struct facts *f, const char *queue)
-{
-	const struct depth *d = f->depth;
-	const struct service *s = f->service;
-	int64_t tried = d->retry + d->in_flight, n = s->failed < tried ? s->failed : tried;
-	struct buf b = BUF_INIT;
-
-	if (strcmp(s->state, "suspended") != 0 || d->waiting > 0 || n <= 0)
-		return NULL;
-	buf_printf(&b, "%lld message%s only failed; nothing else to try: mend the command, or "
-	    "rqctl bury ", (long long)n, n == 1 ? " has" : "s have");
-	advice_word(&b, queue);
-	buf_puts(&b, " --all");
-	return buf_steal(&b);
-}
-
-char *
-advice_hint(const struct facts *f, const struct advice *a)
-{
-	const struct depth *d = f->depth;
-	const struct service *s = f->service;
-	bool failing = strcmp(s->reason, "cannot_execute") != 0;
-	char least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
-	bool busy = d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency;
-	struct buf b = BUF_INIT;
-	char *slow, *only;
-
-	if (d->problem != NULL)
-		buf_puts(&b, "Redis refuses a command. Often a key has the wrong type.");
-	else if (d->partly)
-		buf_puts(&b, "Some of its keys are paused. Pause it, or resume it, once more.");
-	else if (d->paused)
-		buf_puts(&b, "Its daemons take no message until somebody resumes it.");
-	else if (s->daemons == 0 && f->elsewhere) {
-		buf_puts(&b, "This configuration declares it with concurrency = 0");
-		add_place(&b, a);
-		buf_addc(&b, '.');
-	} else if (s->daemons == 0 && f->full)
-		buf_puts(&b, "Redis is full and refuses heartbeats: daemons may run unseen. Make "
-		    "room first.");
-	else if (s->daemons == 0)
-		buf_puts(&b, "Start a daemon, or compare the names of the queues in its "
-		    "configuration.");
-	else if (strcmp(s->state, "suspended") == 0) {
-		buf_puts(&b, failing ? "Its command always failed. rqd tries one message every "
-		    "5 s until one succeeds." :
-		    "Its command cannot be started. rqd tries again every 5 s.");
-		if (program_of(a)[0] != '\0') {
-			buf_printf(&b, " Mend %s%s", program_of(a), a->cfg->file[0] == '\0' ? "" :
-			    failing ? ", the command" : ", or command");
-			add_place(&b, a);
-			buf_addc(&b, '.');
-		}
-		if ((only = advice_only_failed(f, a->queue)) != NULL)
-			buf_printf(&b, " %s.", only);
-		free(only);
-	} else if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
-		buf_printf(&b, "A daemon takes nothing new. Its log%s%s says why.",
-		    log_file(a) != NULL ? " " : "", log_file(a) != NULL ? log_file(a) : "");
-	else if (s->leases_differ || s->shards_differ || s->groups_differ) {
-		buf_puts(&b, "Two daemons have different configurations");
-		if (s->leases_differ)
-			buf_printf(&b, ": lease is %s for one and %s for another",
-			    units_age(s->lease_least, least), units_age(s->lease_most, most));
-		buf_printf(&b, "%s. Make them the same, here",
-		    s->leases_differ ? "" : s->shards_differ ? ": they have other shards" :
-		    ": they have other groups, so messages of one group run in any order");
-		add_place(&b, a);
-		buf_puts(&b, ", and reload.");
-	} else if (state_is_slow(f)) {
-		slow = advice_slow(f);
-		buf_printf(&b, "All handlers are busy, and %s. If they hang, cancel them: their "
-		    "messages are tried again.", slow);
-		free(slow);
-	} else if (state_is_late(f) || (busy && d->dead <= 0))
-		busy_hint(f, a, &b);
-	else if (d->dead > 0)
-		buf_puts(&b, "Messages have failed for good: they are dead letters.");
-	return b.len > 0 ? buf_steal(&b) : NULL;
 }
 
 /* -- commands --------------------------------------------------------------------- */
@@ -192,12 +68,12 @@ advice_word(struct buf *b, const char *text)
 	buf_addc(b, '\'');
 }
 
-/* A line: rqctl, the verb, the queue, and the rest. */
-static void
-command(const struct advice *a, struct buf *b, const char *verb, const char *rest)
+void
+advice_command(struct buf *b, const char *rqctl, const char *verb, const char *queue,
+    const char *rest)
 {
-	buf_printf(b, "%s %s%s ", a->rqctl, verb, a->queue[0] == '-' ? " --" : "");
-	advice_word(b, a->queue);
+	buf_printf(b, "%s %s%s ", rqctl, verb, queue[0] == '-' ? " --" : "");
+	advice_word(b, queue);
 	if (rest[0] != '\0') {
 		buf_addc(b, ' ');
 		advice_word(b, rest);
@@ -207,12 +83,12 @@ command(const struct advice *a, struct buf *b, const char *verb, const char *res
 
 /* The end of the queue's records: in a file, or in the journal. */
 static void
-log_lines(const struct advice *a, struct buf *b, const char *name)
+log_lines(const struct config *config, struct buf *b, const char *name)
 {
-	bool json = a->config->log.format == LOG_JSON;
+	bool json = config->log.format == LOG_JSON;
 	struct buf pattern = BUF_INIT;
 
-	if (log_file(a) == NULL) {
+	if (advice_log_file(config) == NULL) {
 		buf_puts(b, "journalctl -p warning -n 50 RQD_QUEUE=");
 		advice_word(b, name);
 		buf_addc(b, '\n');
@@ -227,49 +103,66 @@ log_lines(const struct advice *a, struct buf *b, const char *name)
 	buf_puts(b, "grep -E ");
 	advice_word(b, buf_str(&pattern));
 	buf_addc(b, ' ');
-	advice_word(b, log_file(a));
+	advice_word(b, advice_log_file(config));
 	buf_puts(b, " | tail -n 50\n");
 	buf_done(&pattern);
 }
 
+static void
+add_commands(const struct finding *f, void *arg)
+{
+	if (f->commands != NULL)
+		buf_puts(arg, f->commands);
+}
+
+/* Appends the lines of `from` that are not among those of b. */
+static void
+add_new(struct buf *b, struct buf *from)
+{
+	char *rest = buf_str(from), *line, *there;
+	size_t len;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		len = strlen(line);
+		there = buf_str(b);
+		while ((there = strstr(there, line)) != NULL && len > 0 &&
+		    (there[len] != '\n' || (there > b->data && there[-1] != '\n')))
+			there++;
+		if (there == NULL)
+			buf_printf(b, "%s\n", line);
+	}
+	buf_done(from);
+}
+
 void
-advice_commands(const struct facts *f, const struct advice *a, struct buf *b)
+advice_commands(const struct facts *f, const struct judge_context *c, const char *newest,
+    struct buf *b)
 {
 	const struct depth *d = f->depth;
-	const struct service *s = f->service;
-	bool suspended = strcmp(s->state, "suspended") == 0;
+	struct buf lists = BUF_INIT, first = BUF_INIT;
+	const char *q = c->queue, *rqctl = c->rqctl;
 
-	/* What ends the trouble, or tells more about it. */
-	if (d->problem != NULL || s->leases_differ || s->shards_differ || s->groups_differ)
-		command(a, b, "check", "");
-	if (d->paused || d->partly)
-		command(a, b, "resume", "");
-	if (s->daemons == 0 && !f->elsewhere && !f->full)
-		buf_puts(b, "systemctl status rqd\n");
-	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
-		log_lines(a, b, f->name);
-	/* A file that is missing, or that the queue's user may not execute. */
-	if (suspended && strcmp(s->reason, "cannot_execute") == 0 && program_of(a)[0] != '\0') {
-		buf_puts(b, "ls -l ");
-		advice_word(b, program_of(a));
-		buf_addc(b, '\n');
-	}
-	if (suspended)
-		command(a, b, "probe", "");
-	if (state_is_slow(f) && s->oldest_tag[0] != '\0')
-		command(a, b, "cancel --retry", s->oldest_tag);
+	judge(f, c, add_commands, &first);
+	add_new(b, &first);
+	if (f->service->state != QUEUE_RUNNING)
+		log_lines(c->config, b, f->name);
 	if (d->in_flight > 0)
-		command(a, b, "running", "");
+		advice_command(&lists, rqctl, "running", q, "");
 	if (d->waiting > 0 && kind_waits(f->kind))
-		command(a, b, "peek", "");
+		advice_command(&lists, rqctl, "peek", q, "");
+	if (d->held > 0)
+		advice_command(&lists, rqctl, "peek --held", q, "");
 	if (d->retry > 0)
-		command(a, b, "retry list", "");
+		advice_command(&lists, rqctl, "retry list", q, "");
+	if (d->delayed > 0)
+		advice_command(&lists, rqctl, "delayed list", q, "");
 	if (d->dead > 0) {
-		command(a, b, "dead list", "");
-		if (a->newest[0] != '\0')
-			command(a, b, "dead show", a->newest);
-		command(a, b, "dead retry --all", "");
+		advice_command(&lists, rqctl, "dead list", q, "");
+		if (newest[0] != '\0')
+			advice_command(&lists, rqctl, "dead show", q, newest);
+		advice_command(&lists, rqctl, "dead retry --all", q, "");
 	}
 	if (!d->paused)
-		command(a, b, "pause", "");
+		advice_command(&lists, rqctl, "pause", q, "");
+	add_new(b, &lists);
 }

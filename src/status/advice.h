@@ -1,21 +1,12 @@
 /*
- * Advice to the operator of a queue: a sentence, and commands to copy, for the page.
+ * The words of advice: commands to copy, and sentences that rqctl and the daemon share.
  */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "status/queue_state.h"
-
-/* How commands are written, and what the reader knows of the configuration; borrowed. */
-struct advice {
-	const char	*rqctl;		/* "rqctl -c FILE": with the options that it needs */
-	const char	*queue;		/* as rqctl needs it */
-	const char	*newest;	/* id of the newest dead letter; "": not known */
-	const struct config *config;	/* of the daemon */
-	const struct queue_config *cfg;	/* the queue there; NULL: it has none */
-};
+#include "status/judge.h"
 
 /* "Redis is full: ...", if it is; the caller frees it.  NULL: it is not.  max 0: no limit. */
 char		*advice_memory(uint64_t used, uint64_t max);
@@ -24,24 +15,19 @@ char		*advice_memory(uint64_t used, uint64_t max);
 #define ADVICE_RELOAD	"daemon %s: reload failed: %s: the old configuration is in use"
 #define ADVICE_LOG	"daemon %s cannot write its log: %s"
 
-/* "2 runs take far longer than usual: 20m, usually 4s at most"; the caller frees it. */
-char		*advice_slow(const struct facts *);
+/* Of the daemon with this configuration; NULL: it is no file, or not known. */
+const char	*advice_log_file(const struct config *);
+
+/* Appends a line: rqctl, the verb, the queue, and the rest unless that is "". */
+void		 advice_command(struct buf *, const char *rqctl, const char *verb,
+		    const char *queue, const char *rest);
 
 /*
- * "8 messages have only failed; nothing else to try: ...", if the queue is suspended for that;
- * the caller frees it.  NULL: it is not, or has other messages to try.
+ * Appends a line for each command: what ends the trouble, or tells more about it, and what lists
+ * the messages.  newest: id of the newest dead letter; "": not known.
  */
-char		*advice_only_failed(const struct facts *, const char *queue);
-
-/*
- * A sentence or two: the meaning of the state, the option to change, its value and its place.
- * NULL: nothing is unusual.
- * The caller frees it.  Reads config and cfg only.
- */
-char		*advice_hint(const struct facts *, const struct advice *);
-
-/* Appends a line for each command. */
-void		 advice_commands(const struct facts *, const struct advice *, struct buf *);
+void		 advice_commands(const struct facts *, const struct judge_context *,
+		    const char *newest, struct buf *);
 
 /* Appends a word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
 void		 advice_word(struct buf *, const char *);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/units.h"
 #include "base/util.h"
 #include "redis/reply.h"
@@ -50,7 +51,8 @@ static const struct member queue_members[] = {
 	{ "config", TYPE_TEXT }, { "usual", TYPE_NUMBER }, { "cpu", TYPE_NUMBER },
 	{ "maxrss", TYPE_INTEGER }, { "group_by", TYPE_TEXT },
 	{ "group_concurrency", TYPE_INTEGER }, { "no_limits", TYPE_TEXT },
-	{ "failed", TYPE_INTEGER },
+	{ "failed", TYPE_INTEGER }, { "waits", TYPE_NUMBER }, { "command", TYPE_TEXT },
+	{ "max_attempts", TYPE_INTEGER }, { "time_limit", TYPE_NUMBER },
 	{ "pop", TYPE_TEXT }, { "id", TYPE_TEXT }, { "dead_key", TYPE_TEXT },
 	{ "dead_tell", TYPE_TEXT },
 };
@@ -250,6 +252,31 @@ fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, 
 	};
 }
 
+static void
+daemon_done(struct daemon *d)
+{
+	json_decref(d->by_key);
+	json_decref(d->beat);
+	free(d->instance);
+}
+
+bool
+fleet_replace(struct fleet *f, const char *instance, double seen, const char *beat, size_t len)
+{
+	size_t before = f->n, i;
+	struct daemon old;
+
+	for (i = 0; i < before && strcmp(f->daemons[i].instance, instance) != 0; i++)
+		continue;
+	fleet_add(f, instance, seen, beat, len);
+	if (f->n == before || i == before)
+		return i < before;
+	old = f->daemons[i];
+	f->daemons[i] = f->daemons[--f->n];
+	daemon_done(&old);
+	return true;
+}
+
 enum kind
 fleet_kind(const json_t *queue)
 {
@@ -259,12 +286,8 @@ fleet_kind(const json_t *queue)
 void
 fleet_done(struct fleet *f)
 {
-	while (f->n > 0) {
-		f->n--;
-		json_decref(f->daemons[f->n].by_key);
-		json_decref(f->daemons[f->n].beat);
-		free(f->daemons[f->n].instance);
-	}
+	while (f->n > 0)
+		daemon_done(&f->daemons[--f->n]);
 	free(f->daemons);
 	memset(f, 0, sizeof(*f));
 }
@@ -296,51 +319,143 @@ add_runs(const json_t *queue, double slow, struct service *s)
 	}
 }
 
-/* The rank of a state: those that an operator must know come before unusual ones. */
-static int
-rank(const char *state)
+/* -- states ------------------------------------------------------------------------ */
+
+const char *
+fleet_state_name(enum queue_state state)
 {
-	static const char *const order[] = {
-		"quiet", "draining", "paused", "no Redis", "unsubscribed", "refused", "suspended"
+	static const char *const names[] = {
+		[QUEUE_RUNNING] = "running", [QUEUE_QUIET] = "quiet",
+		[QUEUE_DRAINING] = "draining", [QUEUE_PAUSED] = "paused",
+		[QUEUE_NO_REDIS] = "no Redis", [QUEUE_UNSUBSCRIBED] = "unsubscribed",
+		[QUEUE_REFUSED] = "refused", [QUEUE_SUSPENDED] = "suspended",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(order); i++)
-		if (strcmp(state, order[i]) == 0)
-			return (int)i + 1;
-	return 0;
+	return names[state];
+}
+
+enum queue_state
+fleet_state(const json_t *queue)
+{
+	const char *name = fleet_text(queue, "state");
+
+	for (enum queue_state s = QUEUE_SUSPENDED; s > QUEUE_RUNNING; s--)
+		if (strcmp(name, fleet_state_name(s)) == 0)
+			return s;
+	return QUEUE_RUNNING;
+}
+
+/* -- settings that differ ------------------------------------------------------------ */
+
+static const char *const setting_names[] = {
+	[SETTING_COMMAND] = "command", [SETTING_MAX_ATTEMPTS] = "max_attempts",
+	[SETTING_TIME_LIMIT] = "time_limit",
+};
+
+const char *
+fleet_setting_name(enum setting i)
+{
+	return setting_names[i];
+}
+
+/* Appends the value, and the daemon that has it. */
+static void
+add_value(struct buf *b, enum setting i, const json_t *value, const struct daemon *d)
+{
+	char age[UNITS_TEXT_MAX];
+
+	switch (i) {
+	case SETTING_COMMAND:
+		buf_puts(b, json_string_value(value));
+		break;
+	case SETTING_MAX_ATTEMPTS:
+		buf_printf(b, "%lld", (long long)json_integer_value(value));
+		break;
+	case SETTING_TIME_LIMIT:
+		buf_puts(b, json_number_value(value) > 0 ?
+		    units_age(json_number_value(value), age) : "0");
+		break;
+	case SETTING_MAX:
+		break;
+	}
+	buf_printf(b, " on %s", d->instance);
+}
+
+char *
+fleet_disagreement(const struct service *s, enum setting i)
+{
+	const struct disagreement *d = &s->disagree[i];
+	struct buf b = BUF_INIT;
+
+	if (d->other == NULL)
+		return NULL;
+	buf_printf(&b, "%s is ", setting_names[i]);
+	add_value(&b, i, d->ones, d->one);
+	buf_puts(&b, " and ");
+	add_value(&b, i, d->others, d->other);
+	return buf_steal(&b);
+}
+
+/* Compares the settings of a daemon with those of the first one that has them. */
+static void
+compare_settings(struct service *s, const struct daemon *d, const json_t *queue)
+{
+	struct disagreement *a;
+	const json_t *value;
+
+	for (enum setting i = 0; i < SETTING_MAX; i++) {
+		a = &s->disagree[i];
+		value = json_object_get(queue, setting_names[i]);
+		if (value == NULL || a->other != NULL)
+			continue;
+		if (a->one == NULL) {
+			a->one = d;
+			a->ones = value;
+		} else if (!json_equal(a->ones, value)) {
+			a->other = d;
+			a->others = value;
+		}
+	}
 }
 
 char *
 fleet_difference(const struct service *s)
 {
-	char *lease = NULL, *text, least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+	char least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+	struct buf b = BUF_INIT;
 
 	if (!s->settings_differ)
 		return NULL;
-	if (s->leases_differ)
-		lease = xasprintf("lease from %s to %s", units_age(s->lease_least, least),
-		    units_age(s->lease_most, most));
+	for (enum setting i = 0; i < SETTING_MAX; i++)
+		if (s->disagree[i].other != NULL)
+			buf_printf(&b, "%s, ", setting_names[i]);
 	if (s->concurrency_least != s->concurrency_most)
-		text = xasprintf("at most %lld to %lld messages in flight%s%s",
-		    (long long)s->concurrency_least, (long long)s->concurrency_most,
-		    lease != NULL ? ", " : "", lease != NULL ? lease : "");
-	else
-		text = xstrdup(lease != NULL ? lease : s->shards_differ ? "shards" :
-		    s->groups_differ ? "groups" : "an option that heartbeats do not have");
-	free(lease);
-	return text;
+		buf_printf(&b, "at most %lld to %lld messages in flight, ",
+		    (long long)s->concurrency_least, (long long)s->concurrency_most);
+	if (s->leases_differ)
+		buf_printf(&b, "lease from %s to %s, ", units_age(s->lease_least, least),
+		    units_age(s->lease_most, most));
+	if (b.len == 0 && s->shards_differ)
+		buf_puts(&b, "shards, ");
+	else if (b.len == 0 && s->groups_differ)
+		buf_puts(&b, "groups, ");
+	else if (b.len == 0)
+		buf_puts(&b, "an option that heartbeats do not have, ");
+	b.len -= 2;		/* the last ", " */
+	return buf_steal(&b);
 }
 
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
-	double lease = -1, theirs, latency, usual, slow;
+	double lease = -1, theirs, latency, usual, slow, waits;
 	int64_t most, maxrss, failed;
-	const char *state, *config, *version;
+	enum queue_state state;
+	const char *config, *version;
 	const struct daemon *d;
 	const json_t *q, *first = NULL;
 
-	*s = (struct service){ .oldest = -1, .oldest_tag = "", .latency = -1, .state = "",
+	*s = (struct service){ .oldest = -1, .oldest_tag = "", .latency = -1, .waits = -1,
 	    .reason = "", .cause = "", .config = "", .version = "" };
 	for (size_t k = 0; k < f->n; k++) {
 		usual = fleet_number(fleet_queue(&f->daemons[k], key), "usual", 0);
@@ -386,13 +501,16 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->failed = failed > s->failed ? failed : s->failed;
 
 		/* The worst state, and its cause. */
-		state = fleet_text(q, "state");
-		if (rank(state) > rank(s->state)) {
+		state = fleet_state(q);
+		if (state > s->state) {
 			s->state = state;
 			s->reason = fleet_text(q, "reason");
 			s->cause = fleet_text(q, "cause");
 			s->since = fleet_number(q, "since", 0);
 		}
+		waits = fleet_number(q, "waits", -1);
+		s->waits = waits > s->waits ? waits : s->waits;
+		compare_settings(s, d, q);
 
 		/*
 		 * Hashes of settings.  Another version prints other options, so its hash does not

@@ -49,6 +49,12 @@ size_t	fleet_weight(const char *, size_t);
 /* Adds a daemon by its heartbeat; len 0: it has none any more. */
 void	fleet_add(struct fleet *, const char *instance, double seen, const char *beat,
 	    size_t len);
+/*
+ * The same, in place of the heartbeat that the daemon has there.  Returns whether it had one, and
+ * keeps that one if the new one is not readable.
+ */
+bool	fleet_replace(struct fleet *, const char *instance, double seen, const char *beat,
+	    size_t len);
 /* More heartbeats would only be ignored: do not ask for them. */
 bool	fleet_is_full(const struct fleet *);
 void	fleet_done(struct fleet *);
@@ -83,6 +89,28 @@ struct served *fleet_served(const struct fleet *, size_t *n);
 /* The kind that the daemon names; KIND_DEFAULT: none that is known. */
 enum kind	 fleet_kind(const json_t *queue);
 
+/*
+ * The state of a queue in one daemon, as its heartbeat names it.  The later a state comes here,
+ * the more an operator must know of it: of several daemons the last one counts.
+ */
+enum queue_state {
+	QUEUE_RUNNING, QUEUE_QUIET, QUEUE_DRAINING, QUEUE_PAUSED, QUEUE_NO_REDIS,
+	QUEUE_UNSUBSCRIBED, QUEUE_REFUSED, QUEUE_SUSPENDED
+};
+
+const char	*fleet_state_name(enum queue_state);
+/* QUEUE_RUNNING if the heartbeat names none that is known. */
+enum queue_state fleet_state(const json_t *queue);
+
+/* Settings, besides the lease, that heartbeats have so that readers can compare them. */
+enum setting { SETTING_COMMAND, SETTING_MAX_ATTEMPTS, SETTING_TIME_LIMIT, SETTING_MAX };
+
+/* What a setting is in two daemons that disagree; all borrowed from the fleet. */
+struct disagreement {
+	const struct daemon *one, *other;	/* NULL: no two daemons disagree */
+	const json_t	*ones, *others;		/* the values */
+};
+
 /* Sums over all daemons that serve the queue. */
 struct service {
 	int		 daemons;
@@ -97,11 +125,12 @@ struct service {
 	double		 latency;	/* of a list, the longest of any heartbeat; -1: unknown */
 	double		 latency_at;	/* Redis seconds of that heartbeat */
 	int64_t		 latency_taken;	/* so many had been taken; -1: not said */
-	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
-	const char	*reason;
+	enum queue_state state;		/* the worst */
+	const char	*reason;	/* these two are borrowed from the fleet */
 	const char	*cause;		/* of a suspension: the last failure; "": not said */
 	int64_t		 failed;	/* suspended: messages that have failed since any succeeded */
 	double		 since;		/* wall seconds; 0: not said */
+	double		 waits;		/* suspended: so long a message has waited, at least; -1 */
 	bool		 leases_differ;
 	double		 lease_least, lease_most;	/* seconds */
 	bool		 settings_differ; /* of daemons of one version, by hashes of the queue */
@@ -109,6 +138,7 @@ struct service {
 	int64_t		 concurrency_least, concurrency_most;
 	bool		 shards_differ;	/* some daemon does not serve all keys */
 	bool		 groups_differ;	/* messages of one group may run at once, in any order */
+	struct disagreement disagree[SETTING_MAX];
 	/* some daemon is kept from taking more, by rate or fleet_concurrency */
 	bool		 limited;
 };
@@ -116,6 +146,11 @@ void	fleet_service(const struct fleet *, const char *key, struct service *);
 
 /*
  * Names the settings of the queue that differ between daemons, as far as heartbeats
- * have them: "at most 1 to 4 messages in flight".  NULL: none.  The caller frees it.
+ * have them: "command, at most 1 to 4 messages in flight".  NULL: none.  The caller frees it.
  */
 char	*fleet_difference(const struct service *);
+
+/* "max_attempts" */
+const char	*fleet_setting_name(enum setting);
+/* "max_attempts is 3 on web1.x and 5 on web2.y"; NULL: all agree.  The caller frees it. */
+char	*fleet_disagreement(const struct service *, enum setting);

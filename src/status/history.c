@@ -25,7 +25,7 @@ struct history {
 	size_t	 ntracks;
 };
 
-static const struct history_point unknown = { -1, -1, -1 };
+static const struct history_point unknown = { -1, -1, -1, -1 };
 
 struct history *
 history_new(void)
@@ -217,7 +217,7 @@ void
 history_text(const struct history *h, struct buf *out)
 {
 	size_t from[HISTORY_SAMPLES], i, k;	/* from: see rate_from() */
-	struct buf acked = BUF_INIT, failed = BUF_INIT;
+	struct buf acked = BUF_INIT, failed = BUF_INIT, latency = BUF_INIT;
 	wall_t began = clock_wall() - clock_mono();
 	struct history_rates rates;
 	const struct track *t;
@@ -244,15 +244,18 @@ history_text(const struct history *h, struct buf *out)
 			add_number(out, i, (double)t->point[i].depth, 0);
 			add_number(&acked, i, rates.acked, 2);
 			add_number(&failed, i, rates.failed, 2);
+			add_number(&latency, i, t->point[i].latency, 1);
 		}
-		buf_printf(out, "],\"acked_rate\":[%s],\"failed_rate\":[%s]}", buf_str(&acked),
-		    buf_str(&failed));
+		buf_printf(out, "],\"acked_rate\":[%s],\"failed_rate\":[%s],\"latency\":[%s]}",
+		    buf_str(&acked), buf_str(&failed), buf_str(&latency));
+		buf_clear(&latency);
 		buf_clear(&acked);
 		buf_clear(&failed);
 	}
 	buf_puts(out, "]}\n");
 	buf_done(&acked);
 	buf_done(&failed);
+	buf_done(&latency);
 }
 
 usec_t

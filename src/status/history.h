@@ -3,8 +3,8 @@
  * it is opened.
  *
  * The caller passes the result of each survey.  A daemon's history keeps one sample in
- * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.2 KiB, and
- * there are HISTORY_QUEUES at most: 1.1 MiB.  A queue that neither the last survey nor one
+ * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.9 KiB, and
+ * there are HISTORY_QUEUES at most: 1.5 MiB.  A queue that neither the last survey nor one
  * of the last HISTORY_WINDOW has found is forgotten.
  *
  *	if (history_begin(h, clock_mono()))
@@ -37,7 +37,8 @@ struct history;
 
 /* One queue at one moment; negative: not known. */
 struct history_point {
-	int64_t	 depth;		/* waiting, and due again */
+	int64_t	 depth;		/* see depth_backlog() */
+	double	 latency;	/* seconds */
 	int64_t	 acked;		/* these two are totals, which grow */
 	int64_t	 failed;
 };

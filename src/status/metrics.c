@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/util.h"
-#include "status/queue_state.h"
+#include "status/judge.h"
 
 /* The functions that put samples get this: the numbers, and each queue's `queue="name"`. */
 struct page {
@@ -86,11 +86,16 @@ put_series(const struct page *p, const char *name, size_t queue, const char *mor
 
 /* -- ways to put the samples of a family ------------------------------------------ */
 
+/* NAN: not known, no sample. */
 static void
 put_value(const struct page *p, const struct family *f)
 {
+	double v = *(const double *)((const char *)p->m + f->at);
+
+	if (isnan(v))
+		return;
 	buf_printf(p->out, "%s ", f->name);
-	put_number(p->out, *(const double *)((const char *)p->m + f->at));
+	put_number(p->out, v);
 }
 
 /* NAN: not known, no sample. */
@@ -235,6 +240,8 @@ static const struct family families[] = {
 	    "1 if the last reload of the file succeeded, 0 if it failed.", DAEMON(reload_ok) },
 	{ "rqd_state", "gauge", "1 for the state this daemon is in.", put_state, 0 },
 	{ "rqd_redis_up", "gauge", "Whether Redis answers.", DAEMON(redis_up) },
+	{ "rqd_redis_writable", "gauge",
+	    "Whether Redis takes writes, as of the last heartbeat.", DAEMON(redis_writable) },
 	{ "rqd_redis_reconnects_total", "counter", "Connections to Redis after the first.",
 	    DAEMON(reconnects) },
 	{ "rqd_redis_outstanding_commands", "gauge", "Commands sent and not answered yet.",
@@ -372,7 +379,8 @@ queue_metrics(struct consumer *c, const struct survey_result *r)
 	usec_t oldest = 0;
 
 	if (q != NULL)
-		l = state_latency_with(cfg->kind, &q->depth, l);
+		l = facts_latency_with(cfg->kind, &q->depth, l,
+		    suspension_waits(consumer_suspension(c)));
 	consumer_each(c, older, &oldest);
 	return (struct metrics_queue){
 		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
@@ -397,6 +405,7 @@ metrics_collect(const struct view *v, const struct survey_result *r,
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v->config->hash, .state = v->state,
 		.reload_ok = v->reload_error[0] == '\0', .redis_up = nodes_are_ready(v->nodes),
+		.redis_writable = nodes_are_ready(v->nodes) ? view_refuses(v) == NULL : NAN,
 		.reconnects = (double)nodes_reconnects(v->nodes),
 		.outstanding = nodes_outstanding(v->nodes),
 		.handlers = dispatcher_taken(v->dispatcher),

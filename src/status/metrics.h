@@ -48,6 +48,7 @@ struct metrics {
 	const char		*state;		/* as in struct view */
 	double			 reload_ok;	/* 1: what is in the file is in force */
 	double			 redis_up;
+	double			 redis_writable;	/* NAN: not known */
 	double			 reconnects;
 	double			 outstanding;
 	double			 handlers;

@@ -20,7 +20,7 @@
 #include "status/http.h"
 #include "status/metrics.h"
 #include "status/page.h"
-#include "status/queue_state.h"
+#include "status/judge.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
@@ -110,22 +110,29 @@ static void
 serve_ready(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
 	struct view v = look(arg);
-	char *text;
+	struct buf text = BUF_INIT;
+	bool ready = judge_ready(&(struct ready_facts){
+		.state = v.state, .up = nodes_are_ready(v.nodes),
+		.in_part = nodes_is_one_ready(v.nodes), .down = v.redis_error,
+		.refuses = view_refuses(&v) }, &text);
 
-	if (strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0)
-		say(r, 503, v.state);
-	else if (nodes_are_ready(v.nodes))
-		say(r, 200, "ready");
-	else {
-		text = xasprintf("Redis is down%s%s%s",
-		    nodes_is_one_ready(v.nodes) ? " in part" : "",
-		    v.redis_error[0] != '\0' ? ": " : "", v.redis_error);
-		say(r, 503, text);
-		free(text);
-	}
+	say(r, ready ? 200 : 503, buf_str(&text));
+	buf_done(&text);
 }
 
 /* -- from one survey to the next -------------------------------------------------- */
+
+static void
+sample_queue(struct pages *p, const struct view *v, const struct survey_result *r,
+    const struct survey_queue *q)
+{
+	struct service service;
+	struct facts f = survey_facts(q, r, view_refuses(v), &service);
+
+	history_add(p->history, q->keys.name[KEY_QUEUE], &(struct history_point){
+	    .depth = depth_backlog(&q->depth), .latency = facts_latency(&f),
+	    .acked = q->depth.total[STAT_ACKED], .failed = q->depth.total[STAT_FAILED] });
+}
 
 /* Compares a new survey with the one before, and adds it to the history if a sample is due. */
 static void
@@ -133,19 +140,14 @@ note(struct pages *p, const struct view *v, const struct survey_result *r)
 {
 	const struct survey_queue *q;
 	struct consumer *c;
-	const struct depth *d;
 	bool sample;
 
 	if (r == NULL || r->at == p->noted)
 		return;
 	p->noted = r->at;
 	sample = r->scope == SURVEY_FLEET && history_begin(p->history, r->at);
-	for (size_t i = 0; sample && i < r->n; i++) {
-		d = &r->queues[i].depth;
-		history_add(p->history, r->queues[i].keys.name[KEY_QUEUE], &(struct history_point){
-		    .depth = d->waiting >= 0 && d->due > 0 ? d->waiting + d->due : d->waiting,
-		    .acked = d->total[STAT_ACKED], .failed = d->total[STAT_FAILED] });
-	}
+	for (size_t i = 0; sample && i < r->n; i++)
+		sample_queue(p, v, r, &r->queues[i]);
 	for (size_t i = 0; i < v->nconsumers; i++) {
 		c = v->consumers[i];
 		q = survey_find(r, consumer_config(c)->key);
@@ -434,6 +436,13 @@ pages_new(struct loop *loop, struct nodes *nodes, const char *host,
 }
 
 void
+pages_set_beat(struct pages *p, const char *instance, void (*beat)(struct buf *, void *),
+    void *arg)
+{
+	survey_set_beat(p->survey, instance, beat, arg);
+}
+
+void
 pages_listen(struct pages *p, const char *where)
 {
 	http_listen(p->http, where);
@@ -447,6 +456,7 @@ void
 pages_stop(struct pages *p)
 {
 	p->stopping = true;
+	survey_set_beat(p->survey, NULL, NULL, NULL);
 	timer_stop(&p->sample);
 	http_listen(p->http, "");
 }

@@ -51,7 +51,7 @@ member_json(const struct daemon *d, double now)
 		"reload_error"
 	};
 	json_t *o = json_object(), *unusual = json_object(), *q;
-	const char *name, *state;
+	const char *name;
 	int64_t running = 0, n = 0;
 
 	json_set(o, "instance:s", d->instance);
@@ -60,8 +60,7 @@ member_json(const struct daemon *d, double now)
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
 		n++;
 		running += fleet_count(q, "running");
-		state = fleet_text(q, "state");
-		if (state[0] != '\0' && strcmp(state, "running") != 0)
+		if (fleet_state(q) != QUEUE_RUNNING)
 			json_object_set(unusual, name, json_object_get(q, "state"));
 	}
 	return json_set(o, "queues:i running:i seen:f states:j", n, running,
@@ -76,12 +75,20 @@ by_name(const void *va, const void *vb)
 	return strcmp((*a)->name, (*b)->name);
 }
 
+/* Without a queue, and without the way to write commands. */
+static struct judge_context
+judge_context_of(const struct view *v)
+{
+	return (struct judge_context){ .rqctl = "rqctl", .queue = "", .config = v->config,
+	    .details = v->details };
+}
+
 /* The queues that some daemon is configured for. */
 static json_t *
 queues_json(const struct view *v, const struct survey_result *r, const struct history *h)
 {
 	const struct survey_queue **sorted = xcalloc(r->n + 1, sizeof(*sorted)), *q;
-	struct buf ignored = BUF_INIT;
+	struct judge_context context = judge_context_of(v);
 	struct history_rates rates;
 	json_t *list = json_array(), *o;
 	struct service service;
@@ -94,17 +101,15 @@ queues_json(const struct view *v, const struct survey_result *r, const struct hi
 	for (i = 0; i < r->n; i++) {
 		q = sorted[i];
 		rates = history_rates(h, q->keys.name[KEY_QUEUE]);
-		facts = survey_facts(q, r, &service);
-		o = state_json(&facts);
-		if (!v->details)
-			json_set(o, "cause:s", NULL);
+		facts = survey_facts(q, r, view_refuses(v), &service);
+		context.queue = q->name;
+		o = state_json(&facts, &context);
 		json_set(o, "own:t late:t trouble:i acked_rate:f failed_rate:f", q->own,
-		    state_is_late(&facts), (int64_t)state_trouble(&facts,
-		    state_text(&facts, &ignored), rates.failed),
+		    facts_are_late(&facts),
+		    (int64_t)judge_first(&facts, &context, rates.failed, NULL).rank,
 		    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
 		json_array_append_new(list, o);
 	}
-	buf_done(&ignored);
 	free(sorted);
 	return list;
 }
@@ -152,45 +157,55 @@ add_problem(json_t *list, const char *level, char *text)
 	free(text);
 }
 
+static void
+add_finding(const struct finding *f, void *list)
+{
+	if (f->sentence != NULL)
+		add_problem(list, level_name(f->level), xstrdup(f->sentence));
+}
+
+/* Adds the problems that a daemon told of itself; own: this one's reload is known better. */
+static void
+add_told(json_t *list, const struct daemon *d, bool own)
+{
+	const char *log = fleet_text(d->beat, "log_error");
+	const char *reload = fleet_text(d->beat, "reload_error");
+
+	if (log[0] != '\0')
+		add_problem(list, "warning", xasprintf(ADVICE_LOG, d->instance, log));
+	if (reload[0] != '\0' && !own)
+		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, d->instance, reload));
+}
+
 /* Problems of Redis or of daemons, in the words of `rqctl check`. */
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
 {
-	const char *policy = nodes_server(v->nodes)->maxmemory_policy, *log, *reload;
-	char *full = advice_memory(r->memory, r->memory_max);
-	bool unseen = strcmp(v->state, "running") == 0 &&
-	    clock_wall() - v->started > UNSEEN_AFTER, own;
-	json_t *list = json_array(), *later = json_array();
+	const struct server_facts server = {
+		.used = r->memory, .max = r->memory_max, .role = "", .version = "",
+		.policy = nodes_server(v->nodes)->maxmemory_policy,
+		.refuses = view_refuses(v) != NULL ? view_refuses(v) : "",
+		.clock_ahead = v->clock_ahead,
+	};
+	json_t *list = json_array();
 	const struct daemon *d;
 
-	for (size_t k = 0; k < r->fleet.n; k++) {
-		d = &r->fleet.daemons[k];
-		own = strcmp(d->instance, v->instance) == 0;
-		unseen &= !own;
-		log = fleet_text(d->beat, "log_error");
-		reload = fleet_text(d->beat, "reload_error");
-		if (log[0] != '\0')
-			add_problem(later, "warning", xasprintf(ADVICE_LOG, d->instance, log));
-		if (reload[0] != '\0' && !own)	/* its own is known without its heartbeat */
-			add_problem(later, "warning", xasprintf(ADVICE_RELOAD, d->instance,
-			    reload));
-	}
-	if (full != NULL)
-		add_problem(list, "error", full);
-	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-		add_problem(list, "error", xasprintf("maxmemory-policy is %s: Redis may evict "
-		    "messages; it must be noeviction", policy));
-	if (v->beat_refused != NULL)
+	judge_server(&server, add_finding, list);
+	if (v->beat_refused != NULL && view_refuses(v) == NULL)
 		add_problem(list, "error", xasprintf("Redis refuses this daemon's heartbeat: %s",
 		    v->beat_refused));
-	if (unseen)	/* for example because Redis is full */
+	/* For example because Redis is full. */
+	if (!r->seen && strcmp(v->state, "running") == 0 &&
+	    clock_wall() - v->started > UNSEEN_AFTER)
 		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
-		    "Redis: its queues are shown as if it did not serve them"));
+		    "Redis: rqctl and other daemons do not see it"));
 	if (v->reload_error[0] != '\0')
 		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, v->instance,
 		    v->reload_error));
-	json_array_extend(list, later);
-	json_decref(later);
+	for (size_t k = 0; k < r->fleet.n; k++) {
+		d = &r->fleet.daemons[k];
+		add_told(list, d, strcmp(d->instance, v->instance) == 0);
+	}
 	return list;
 }
 
@@ -394,47 +409,72 @@ servers_json(const struct survey_result *r, const char *key, bool details)
 	return list;
 }
 
+/* What an open row shows of each finding: all but its first word. */
+struct told {
+	json_t	*list;
+	char	*hint;		/* of the first that has one; owned */
+};
+
+static void
+tell(const struct finding *f, void *arg)
+{
+	struct told *told = arg;
+
+	if (told->hint == NULL && f->hint != NULL)
+		told->hint = xstrdup(f->hint);
+	if (f->level <= LEVEL_UNKNOWN)
+		json_array_append_new(told->list, json_set(json_object(), "level:s text:s "
+		    "hint:s", level_name(f->level), f->sentence, f->hint));
+}
+
+/*
+ * Appends rqctl as one types it on this host, where it reads the default file by itself.  For a
+ * queue that the file does not have it must run without a file.
+ */
+static void
+add_rqctl(const struct view *v, const struct queue_config *cfg, struct buf *b)
+{
+	const char *file = v->config->file;
+
+	buf_puts(b, "rqctl");
+	if (cfg == NULL || file[0] == '\0') {
+		buf_puts(b, " --server ");
+		advice_word(b, nodes_is_cluster(v->nodes) ? v->config->redis.servers[0] :
+		    nodes_server(v->nodes)->address);
+	} else if (strcmp(file, SYSCONFDIR "/rqd.conf") != 0) {
+		buf_puts(b, " -c ");
+		advice_word(b, file);
+	}
+}
+
 void
 queue_text(const struct view *v, const struct survey_result *r, const struct survey_queue *q,
     json_t *letter, struct buf *out)
 {
-	const char *key = q->keys.name[KEY_QUEUE], *file = v->config->file;
+	const char *key = q->keys.name[KEY_QUEUE];
 	const struct queue_config *cfg = config_queue(v->config, q->name);
 	struct buf rqctl = BUF_INIT, text = BUF_INIT;
 	struct service service;
-	struct facts f = survey_facts(q, r, &service);
-	struct advice advice = { .config = v->config, .newest = fleet_text(letter, "id") };
-	json_t *o = state_json(&f), *commands = json_array();
-	char *hint, *rest, *line;
+	struct facts f = survey_facts(q, r, view_refuses(v), &service);
+	struct judge_context c = judge_context_of(v);
+	struct told told = { .list = json_array() };
+	json_t *o, *commands = json_array();
+	char *rest, *line;
 
 	if (cfg != NULL && strcmp(cfg->key, key) == 0)
-		advice.cfg = cfg;
-	advice.queue = advice.cfg != NULL ? q->name : key;
-	hint = advice_hint(&f, &advice);
-
-	/*
-	 * rqctl as one types it on this host, where it reads the default file by itself.  For a
-	 * queue that the file does not have it must run without a file.
-	 */
-	buf_puts(&rqctl, "rqctl");
-	if (advice.cfg == NULL || file[0] == '\0') {
-		buf_puts(&rqctl, " --server ");
-		advice_word(&rqctl, nodes_is_cluster(v->nodes) ? v->config->redis.servers[0] :
-		    nodes_server(v->nodes)->address);
-	} else if (strcmp(file, SYSCONFDIR "/rqd.conf") != 0) {
-		buf_puts(&rqctl, " -c ");
-		advice_word(&rqctl, file);
-	}
-	advice.rqctl = buf_str(&rqctl);
-	advice_commands(&f, &advice, &text);
+		c.cfg = cfg;
+	c.queue = c.cfg != NULL ? q->name : key;
+	add_rqctl(v, c.cfg, &rqctl);
+	c.rqctl = buf_str(&rqctl);
+	o = state_json(&f, &c);
+	judge(&f, &c, tell, &told);
+	advice_commands(&f, &c, fleet_text(letter, "id"), &text);
 	rest = buf_str(&text);
 	while ((line = strsep(&rest, "\n")) != NULL)
 		if (line[0] != '\0')
 			json_array_append_new(commands, json_string(line));
 
-	if (!v->details)
-		json_set(o, "cause:s", NULL);
-	json_set(o, "hint:s servers:j commands:j letters:j", hint,
+	json_set(o, "hint:s findings:j servers:j commands:j letters:j", told.hint, told.list,
 	    servers_json(r, key, v->details), commands,
 	    q->depth.dead <= 0 ? NULL : json_set(json_object(), "total:i newest:j", q->depth.dead,
 	    json_incref(letter)));
@@ -442,5 +482,5 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	json_decref(o);
 	buf_done(&rqctl);
 	buf_done(&text);
-	free(hint);
+	free(told.hint);
 }

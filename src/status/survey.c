@@ -58,6 +58,10 @@ struct survey {
 	struct defer	 wake;	/* to answer or to begin */
 	struct survey_result	 results[SURVEY_SCOPES];	/* at 0: none */
 
+	const char	*instance;	/* of this daemon; NULL: it has no heartbeat */
+	void		(*beat)(struct buf *, void *);
+	void		*beat_arg;
+
 	enum phase	 phase;
 	enum survey_scope	 scope;
 	struct survey_result	 found;	/* so far */
@@ -110,13 +114,14 @@ survey_find(const struct survey_result *r, const char *key)
 }
 
 struct facts
-survey_facts(const struct survey_queue *q, const struct survey_result *r, struct service *service)
+survey_facts(const struct survey_queue *q, const struct survey_result *r, const char *refuses,
+    struct service *service)
 {
 	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], service);
 	return (struct facts){
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
 		.elsewhere = !q->own, .service = service,
-		.taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
+		.refuses = refuses, .taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
 	};
 }
 
@@ -355,6 +360,20 @@ free_index(struct survey *s)
 	s->indexed = NULL;
 }
 
+/* Puts the heartbeat as it would be now in the place of the one in Redis, which is older. */
+static void
+look_at_oneself(struct survey *s, double now)
+{
+	struct buf b = BUF_INIT;
+
+	if (s->instance == NULL)
+		return;
+	s->beat(&b, s->beat_arg);
+	if (b.len > 0)
+		s->found.seen = fleet_replace(&s->found.fleet, s->instance, now, b.data, b.len);
+	buf_done(&b);
+}
+
 static void
 set_phase(struct survey *s, enum phase phase)
 {
@@ -367,6 +386,8 @@ set_phase(struct survey *s, enum phase phase)
 	if (!(now > 0))
 		now = (double)clock_wall() / 1e6;
 	snprintf(s->now, sizeof(s->now), "%.6f", now);
+	if (s->scope == SURVEY_FLEET)
+		look_at_oneself(s, now);
 	list_queues(s, now);
 }
 
@@ -525,6 +546,15 @@ survey_new(struct loop *loop, struct nodes *nodes)
 	TAILQ_INIT(&s->waiters);
 	timer_init(&s->patience, loop, out_of_patience, s);
 	return s;
+}
+
+void
+survey_set_beat(struct survey *s, const char *instance, void (*fn)(struct buf *, void *),
+    void *arg)
+{
+	s->instance = instance;
+	s->beat = fn;
+	s->beat_arg = arg;
 }
 
 void

@@ -12,12 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "policy/config.h"
 #include "queue/depth.h"
 #include "queue/keys.h"
 #include "redis/nodes.h"
-#include "status/queue_state.h"
+#include "status/judge.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
 #define SURVEY_WITHIN	(3 * SEC)	/* a waiter waits no longer */
@@ -47,7 +48,8 @@ struct survey_result {
 	enum survey_scope scope;
 	wall_t		 taken;
 	usec_t		 at;
-	struct fleet	 fleet;		/* these three: empty in SURVEY_OWN */
+	struct fleet	 fleet;		/* these four: empty in SURVEY_OWN */
+	bool		 seen;		/* this daemon's heartbeat was in Redis */
 	uint64_t	 memory;	/* of Redis, in bytes; 0: not known */
 	uint64_t	 memory_max;	/* 0: not known, or not limited */
 	struct survey_queue *queues;	/* sorted by key */
@@ -58,6 +60,12 @@ struct survey_result {
 struct survey;
 
 struct survey	*survey_new(struct loop *, struct nodes *);
+/*
+ * Own figures are younger than those of the heartbeat: fn appends it as it would be now, or
+ * nothing.
+ */
+void		 survey_set_beat(struct survey *, const char *instance,
+		    void (*fn)(struct buf *, void *), void *arg);
 /* Any time but from a waiter's function.  Waiters get NULL. */
 void		 survey_free(struct survey *);
 
@@ -72,10 +80,10 @@ void		 survey_ask(struct survey *, enum survey_scope, struct config *,
 
 /*
  * The facts that the survey has about one of its queues; all is borrowed, and service
- * is filled.
+ * is filled.  refuses: see struct facts.
  */
 struct facts	 survey_facts(const struct survey_queue *, const struct survey_result *,
-		    struct service *);
+		    const char *refuses, struct service *);
 
 /* The queue of that key; NULL: not in it. */
 struct survey_queue *survey_find(const struct survey_result *, const char *key);

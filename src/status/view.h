@@ -11,6 +11,7 @@
 #include "engine/schedule.h"
 #include "policy/config.h"
 #include "redis/nodes.h"
+#include "status/judge.h"
 
 /*
  * A snapshot of the daemon for metrics and status.  The daemon fills it for each
@@ -25,6 +26,7 @@ struct view {
 	/* The first error of the last reload, so that the file is not in force; "": none. */
 	const char	*reload_error;
 	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
+	double		 clock_ahead;	/* seconds of this machine's clock against Redis' */
 	struct nodes	*nodes;
 	const char	*redis_error;	/* "" while all that the daemon needs is up */
 	const struct dispatcher	*dispatcher;
@@ -32,3 +34,10 @@ struct view {
 	struct consumer	*const *consumers;
 	size_t		 nconsumers;
 };
+
+/* Redis' error if it refuses not only heartbeats but all writes; NULL: it does not. */
+static inline const char *
+view_refuses(const struct view *v)
+{
+	return judge_is_refusal(v->beat_refused) ? v->beat_refused : NULL;
+}

@@ -105,7 +105,7 @@ wait_for 20 '"$RQCTL" purge empty --retry --waiting -y; [ "$(r exists emptyBACKU
 said=$("$RQCTL" check empty)
 is "$? $(printf '%s\n' "$said" | grep -c 'warning: empty: suspended, and without messages: failing')" '1 1' 'without messages: a warning'
 is "$("$RQCTL" status empty | grep -c 'error')" 0 'no error in status'
-like "$("$RQCTL" status --json empty | tr -d '\n')" '"state": *"idle, suspended: failing".*"mood": *"idle"' 'its mood is idle'
+like "$("$RQCTL" status --json empty | tr -d '\n')" '"state": *"idle, suspended: failing".*"mood": *"warn"' 'its mood is that of check'
 is "$("$RQCTL" probe empty 2>&1 | tail -1)" 'rqctl: empty has no message to try: its next one is the probe' 'rqctl probe says why it tries nothing'
 # -- Redis refuses to make messages due ----------------------------------------------------
 push refused

@@ -85,7 +85,7 @@ r xadd qDEAD '*' id 9 message nine reason attempts attempts 25 status 1 error bo
 r hset qSTATS acked 5 >/dev/null
 beat h.1 "{\"instance\":\"h.1\",\"name\":\"h\",\"version\":\"0.1\",\"pid\":12,\"started\":$((now - 7200)),\"config\":\"abcdef0123456789\",\"queues\":{\"q\":{\"key\":\"q\",\"kind\":\"ack\",\"running\":1,\"concurrency\":4,\"lease\":60,\"state\":\"running\",\"in_hand\":[{\"id\":\"7\",\"tag\":\"7\",\"attempt\":2,\"pid\":4711,\"age\":90}]}}}"
 
-like "$(ctl status | tail -1)" '^q +3 +2/4 +2 +1 +1 +- +[1-3]m[0-9]+s +ok$' 'status: finds the queue by its heartbeat'
+like "$(ctl status | tail -1)" '^q +3 +2/4 +2 +1 +1 +- +[1-3]m[0-9]+s +1 dead letter$' 'status: finds the queue by its heartbeat'
 like "$(ctl status | head -1)" ', 1 daemon$' 'status: counts daemons'
 is "$(ctl status --json | tr -d ' \n' | sed 's/.*"waiting":\([0-9]*\),"running":\([0-9]*\),"retry":\([0-9]*\),"due":\([0-9]*\),"delayed":\([0-9]*\),"dead":\([0-9]*\).*"acked":\([0-9]*\).*/\1 \2 \3 \4 \5 \6 \7/')" \
     '3 2 2 1 1 1 5' 'status: JSON'

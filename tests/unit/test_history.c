@@ -79,11 +79,11 @@ TEST(test_figures)
 	struct history *h = history_new();
 	json_t *o;
 
-	sample(h, 0, "a", (struct history_point){ 12, 100, 7 });
-	history_add(h, "b \"\\\n", &(struct history_point){ -1, -1, -1 });
+	sample(h, 0, "a", (struct history_point){ 12, 1.25, 100, 7 });
+	history_add(h, "b \"\\\n", &(struct history_point){ -1, -1, -1, -1 });
 	now += 5 * SEC;
 	assert_false(history_begin(h, now));	/* too soon */
-	sample(h, 5 * SEC, "a", (struct history_point){ 2000000, 130, 7 });
+	sample(h, 5 * SEC, "a", (struct history_point){ 2000000, 3600, 130, 7 });
 	assert_true(history_last(h) == now);
 	o = read_back(h);
 	assert_int_equal(json_array_size(json_object_get(o, "times")), 2);
@@ -91,6 +91,8 @@ TEST(test_figures)
 	assert_true(figure(o, "a", "acked_rate", 0) == -1);
 	assert_true(figure(o, "a", "acked_rate", 1) == 3);
 	assert_true(figure(o, "a", "failed_rate", 1) == 0);
+	assert_true(figure(o, "a", "latency", 0) == 1.3 && figure(o, "a", "latency", 1) == 3600);
+	assert_true(figure(o, "b \"\\\n", "latency", 0) == -1);
 	/* An unknown figure, and a queue that the second survey did not find. */
 	assert_true(figure(o, "b \"\\\n", "depth", 0) == -1);
 	assert_true(figure(o, "b \"\\\n", "depth", 1) == -1);
@@ -128,19 +130,19 @@ TEST(test_rates)
 	struct history_rates r;
 
 	for (size_t i = 0; i < ARRAY_LEN(total); i++) {
-		sample(h, 10 * SEC, "q", (struct history_point){ 0, total[i], 2 });
+		sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, total[i], 2 });
 		r = history_rates(h, "q");
 		if (i >= 2)
 			assert_true(fabs(r.acked - 10) < 0.01 && r.failed == 0);
 	}
 	/* Somebody deletes the totals: the rate is unknown until they have grown again. */
-	sample(h, 10 * SEC, "q", (struct history_point){ 0, 5, 0 });
+	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 5, 0 });
 	assert_true(history_rates(h, "q").acked < 0);
-	sample(h, 10 * SEC, "q", (struct history_point){ 0, 6, 0 });
-	sample(h, 10 * SEC, "q", (struct history_point){ 0, 7, 0 });
+	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 6, 0 });
+	sample(h, 10 * SEC, "q", (struct history_point){ 0, 0, 7, 0 });
 	assert_true(fabs(history_rates(h, "q").acked - 0.1) < 0.01);
 	/* Redis was away for a minute, or the fleet is large: the rate spans that time. */
-	sample(h, 60 * SEC, "q", (struct history_point){ 0, 67, 30 });
+	sample(h, 60 * SEC, "q", (struct history_point){ 0, 0, 67, 30 });
 	assert_true(fabs(history_rates(h, "q").acked - 1) < 0.01);
 	assert_true(fabs(history_rates(h, "q").failed - 0.5) < 0.01);
 	assert_true(history_rates(h, "other").acked < 0);

@@ -156,7 +156,7 @@ static struct metrics
 make(const struct metrics_queue *queues, size_t n)
 {
 	return (struct metrics){
-		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1,
+		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1, .redis_writable = 0.5,
 		.reload_ok = 0, .reconnects = 3, .outstanding = 4, .handlers = 5,
 		.max_handlers = 16, .log_dropped = 6, .queues = queues, .nqueues = n,
 		.started = 1795248000.5,
@@ -191,6 +191,7 @@ TEST(test_nothing)
 		{ "rqd_state{state=\"draining\"}", 1 },
 		{ "rqd_state{state=\"stopped\"}", 0 },
 		{ "rqd_redis_up", 1 },
+		{ "rqd_redis_writable", 0.5 },
 		{ "rqd_redis_reconnects_total", 3 },
 		{ "rqd_redis_outstanding_commands", 4 },
 		{ "rqd_handlers_running", 5 },
@@ -215,9 +216,11 @@ TEST(test_nothing)
 	    "counter");
 	parsed_done(&p);
 	m.redis_up = 0;
+	m.redis_writable = NAN;
 	m.reload_ok = 1;
 	p = print(&m);
 	assert_true(sample(&p, "rqd_redis_up") == 0);
+	assert_null(json_object_get(p.samples, "rqd_redis_writable"));
 	assert_true(sample(&p, "rqd_config_last_reload_successful") == 1);
 	parsed_done(&p);
 }

@@ -7,8 +7,9 @@
 --         grace      how late it may still run; -1: always
 --         how        LPUSH, RPUSH, ZADD or XADD
 --         message
--- Returns {what, now}: pushed; done: it was pushed before; new: this schedule was not
---         known yet; missed: too late; early: not due by Redis' clock
+-- Returns {what, now, ran}: pushed; done: it was pushed before; new: this schedule was not
+--         known yet; missed: too late; early: not due by Redis' clock.  ran: 1 if the
+--         schedule has run before
 -- Effect  pushed: the message is in Q, and the tick in QSCHEDULE.  ZADD: the id is
 --         due at the tick, or earlier.  new: the tick is in QSCHEDULE, and a
 --         field "\1" .. name, which stays there until the schedule runs.
@@ -21,16 +22,18 @@ local call = redis.call
 
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
-local function answer(what) return {what, string.format('%.6f', now)} end
+local ran = 0
+local function answer(what) return {what, string.format('%.6f', now), ran} end
 
 -- Reads first, so that a wrong type or a missing permission ends the script here.
-local old = call('HGET', S, name)
+local old, fresh = unpack(call('HMGET', S, name, '\1' .. name))
 local score
 if how == 'ZADD' then score = call('ZSCORE', Q, message)
 elseif how == 'XADD' then call('XLEN', Q)
 else call('LLEN', Q) end
 
 local last = tonumber(old or '')
+if last and not fresh then ran = 1 end
 if tick > now + 1 then return answer('early') end
 if not last then
   call('HSET', S, name, ARGV[2], '\1' .. name, '')

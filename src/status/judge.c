@@ -1,0 +1,709 @@
+/*
+ * Judges queues and Redis; see judge.h.
+ *
+ * Each rule looks at the facts and adds what it finds.  The rules stand in the order of their
+ * importance, and of findings of one level the earlier comes first.
+ */
+#include "status/judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "base/util.h"
+#include "policy/waited.h"
+#include "queue/pausetext.h"
+#include "redis/reply.h"
+#include "status/advice.h"
+
+#define BEAT_OLD	60.0	/* seconds; no living daemon's heartbeat is older */
+#define CLOCK_MAX	60.0	/* seconds that a clock may be wrong */
+#define FINDINGS_MAX	24
+
+static const struct { const char *name, *mood; } levels[] = {
+	[LEVEL_ERROR] = { "error", "bad" }, [LEVEL_WARNING] = { "warning", "warn" },
+	[LEVEL_UNKNOWN] = { "unknown", "warn" }, [LEVEL_NOTE] = { "note", "idle" },
+	[LEVEL_OK] = { "ok", "ok" },
+};
+
+struct judging {
+	const struct facts *f;
+	const struct judge_context *c;
+	struct finding	 list[FINDINGS_MAX];
+	size_t		 n;
+};
+
+const char *
+level_name(enum level level)
+{
+	return levels[level].name;
+}
+
+const char *
+level_mood(enum level level)
+{
+	return levels[level].mood;
+}
+
+/* -- facts ------------------------------------------------------------------------ */
+
+bool
+facts_are_empty(const struct depth *d)
+{
+	return d->waiting == 0 && d->held <= 0 && d->retry <= 0 && d->in_flight <= 0;
+}
+
+int64_t
+facts_running(const struct facts *f)
+{
+	if (kind_has(f->kind, TRAIT_LEASES))
+		return f->depth->in_flight;
+	return f->service->running;
+}
+
+double
+facts_latency_with(enum kind kind, const struct depth *d, double list, double tried)
+{
+	bool leases = kind_has(kind, TRAIT_LEASES);
+
+	if (!kind_waits(kind) || d->waiting < 0)
+		return -1;
+	if (d->waiting == 0)
+		list = 0;
+	if (kind_source(kind) != SOURCE_LIST)
+		list = d->overdue;
+	else if (leases)
+		list = waited_longer(list, d->overdue);
+	/* A probe gives its message back, due now: of its wait only the daemon knows. */
+	if (list >= 0 && tried > list && !facts_are_empty(d))
+		return tried;
+	return list;
+}
+
+double
+facts_latency(const struct facts *f)
+{
+	const struct service *s = f->service;
+	double list = s->latency, since = f->depth->now - s->latency_at;
+
+	/* If no message was taken since the heartbeat, the time since then is added. */
+	if (list > 0 && s->latency_taken == f->depth->taken && since > 0)
+		list += since < BEAT_OLD ? since : BEAT_OLD;
+	return facts_latency_with(f->kind, f->depth, list, s->waits);
+}
+
+static bool
+is_busy(const struct facts *f)
+{
+	int64_t most = f->service->concurrency;
+
+	return f->depth->waiting > 0 && most > 0 && facts_running(f) >= most;
+}
+
+bool
+facts_are_late(const struct facts *f)
+{
+	return is_busy(f) && facts_latency(f) >= FACTS_LATE;
+}
+
+/*
+ * Whether all handlers are busy because runs take far longer than usual: perhaps they hang.  More
+ * handlers would hang, too.
+ */
+static bool
+is_slow(const struct facts *f)
+{
+	const struct service *s = f->service;
+
+	return kind_has(f->kind, TRAIT_LEASES) && is_busy(f) && s->slow > 0 &&
+	    (2 * s->slow >= s->concurrency || facts_are_late(f));
+}
+
+/* -- findings ---------------------------------------------------------------------- */
+
+/* Takes the word, and the sentence: NULL, if the word says it all. */
+static struct finding *
+add(struct judging *j, enum level level, enum rank rank, char *word, char *sentence)
+{
+	struct finding *f = &j->list[j->n++];
+
+	if (sentence == NULL && level <= LEVEL_UNKNOWN)
+		sentence = xstrdup(word);
+	*f = (struct finding){ .level = level, .rank = rank, .word = word,
+	    .sentence = sentence };
+	return f;
+}
+
+static struct finding *
+add_error(struct judging *j, char *word, char *sentence)
+{
+	return add(j, LEVEL_ERROR, RANK_ERROR, word, sentence);
+}
+
+static struct finding *
+add_warning(struct judging *j, char *word, char *sentence)
+{
+	return add(j, LEVEL_WARNING, RANK_WARNING, word, sentence);
+}
+
+/* " in /etc/rqd.conf:12", where that is known. */
+static void
+add_place(struct judging *j, struct buf *b)
+{
+	if (j->c->cfg != NULL && j->c->cfg->file[0] != '\0')
+		buf_printf(b, " in %s:%d", j->c->cfg->file, j->c->cfg->line);
+}
+
+/* The program of the queue's command; "": not known. */
+static const char *
+program_of(const struct judging *j)
+{
+	const struct queue_config *cfg = j->c->cfg;
+
+	return cfg != NULL && cfg->command != NULL && cfg->command[0] != NULL ?
+	    cfg->command[0] : "";
+}
+
+/* Adds a line to the finding's commands: rqctl, the verb, the queue, and the rest. */
+static void
+add_command(struct judging *j, struct finding *f, const char *verb, const char *rest)
+{
+	struct buf b = BUF_INIT;
+
+	if (f->commands != NULL)
+		buf_puts(&b, f->commands);
+	advice_command(&b, j->c->rqctl, verb, j->c->queue, rest);
+	free(f->commands);
+	f->commands = buf_steal(&b);
+}
+
+/* Takes the line. */
+static void
+add_line(struct finding *f, char *line)
+{
+	char *before = f->commands;
+
+	f->commands = xasprintf("%s%s\n", before != NULL ? before : "", line);
+	free(before);
+	free(line);
+}
+
+/* -- rules ------------------------------------------------------------------------- */
+
+static void
+rule_problem(struct judging *j)
+{
+	const char *problem = j->f->depth->problem;
+	struct finding *f;
+
+	if (problem == NULL)
+		return;
+	f = add_error(j, xasprintf("error: %s", problem), xstrdup(problem));
+	f->hint = xstrdup("Redis refuses a command. Often a key has the wrong type.");
+	add_command(j, f, "check", "");
+}
+
+/* Whether a handler has paused the queue (hold), and no person. */
+static bool
+is_held(const struct depth *d)
+{
+	return strncmp(pausetext_split(d->pause).who, PAUSETEXT_HANDLER,
+	    strlen(PAUSETEXT_HANDLER)) == 0;
+}
+
+/* "paused by ann@web1 (4m left): deploy", "held 48s by web1: 429 from carrier" */
+static char *
+pause_text(const struct judging *j)
+{
+	const struct depth *d = j->f->depth;
+	struct pausetext t = pausetext_split(d->pause);
+	char left[UNITS_TEXT_MAX];
+	struct buf b = BUF_INIT;
+	bool held = is_held(d);
+
+	buf_printf(&b, "%s%s", d->partly ? "partly " : "", held ? "held" : "paused");
+	if (held) {
+		if (d->pause_left >= 0)
+			buf_printf(&b, " %s", units_age(d->pause_left, left));
+		t.who += strlen(PAUSETEXT_HANDLER);
+		t.who_len -= (int)strlen(PAUSETEXT_HANDLER);
+	}
+	if (t.who_len > 0)
+		buf_printf(&b, " by %.*s", t.who_len, t.who);
+	if (d->pause_left >= 0 && !held)
+		buf_printf(&b, " (%s left)", units_age(d->pause_left, left));
+	if (t.why[0] != '\0' && (!held || j->c->details))
+		buf_printf(&b, ": %s", t.why);
+	return buf_steal(&b);
+}
+
+static void
+rule_paused(struct judging *j)
+{
+	const struct depth *d = j->f->depth;
+	struct finding *f;
+
+	if (!d->paused && !d->partly)
+		return;
+	/* A hold of a handler ends by itself, within an hour. */
+	if (is_held(d) && !d->partly) {
+		f = add(j, LEVEL_NOTE, RANK_MINOR, pause_text(j), NULL);
+		f->hint = xstrdup("A handler has asked for this wait. It ends by itself.");
+	} else if (is_held(d)) {
+		f = add_warning(j, pause_text(j), NULL);
+	} else {
+		f = add_warning(j, pause_text(j), xasprintf("%spaused: %s",
+		    d->partly ? "partly " : "", d->pause));
+	}
+	if (d->partly)
+		f->hint = xstrdup("Some of its keys are paused. Pause it, or resume it, once "
+		    "more.");
+	else if (f->hint == NULL)
+		f->hint = xstrdup("Its daemons take no message until somebody resumes it.");
+	add_command(j, f, "resume", "");
+}
+
+static bool
+is_paused(const struct depth *d)
+{
+	return d->paused && !d->partly && !is_held(d);
+}
+
+/* Other programs consume it: they may not deliver QRETRY and QDELAYED. */
+static void
+rule_elsewhere(struct judging *j)
+{
+	int64_t due = (j->f->depth->due > 0 ? j->f->depth->due : 0) + j->f->delayed_due;
+	struct buf b = BUF_INIT;
+	struct finding *f;
+
+	if (j->f->service->daemons > 0 || !j->f->elsewhere)
+		return;
+	if (due > 0)
+		f = add_warning(j, xstrdup("others consume it, but not its retries"),
+		    xasprintf("%lld of its retries and delayed messages are due, and no daemon "
+		    "delivers them: it is declared with concurrency = 0", (long long)due));
+	else
+		f = add(j, LEVEL_NOTE, RANK_IDLE, xstrdup("others consume it"), NULL);
+	buf_puts(&b, "This configuration declares it with concurrency = 0");
+	add_place(j, &b);
+	buf_addc(&b, '.');
+	f->hint = buf_steal(&b);
+}
+
+static void
+rule_unserved(struct judging *j)
+{
+	const struct depth *d = j->f->depth;
+	bool work = d->waiting > 0 || d->due > 0 || d->held > 0;
+	struct finding *f;
+
+	if (j->f->service->daemons > 0 || j->f->elsewhere)
+		return;
+	if (j->f->full || j->f->refuses != NULL) {
+		f = add_error(j, xasprintf("no daemon is seen: Redis %s",
+		    j->f->full ? "is full" : "refuses writes"), NULL);
+		f->hint = xasprintf("Redis %s: daemons may run unseen. %s first.",
+		    j->f->full ? "is full and refuses heartbeats" :
+		    "refuses all writes, and so heartbeats",
+		    j->f->full ? "Make room" : "Mend Redis");
+		return;
+	}
+	if (work)
+		f = add_error(j, xstrdup("no daemon"),
+		    xstrdup("no daemon serves it, and messages wait"));
+	else
+		f = add(j, LEVEL_WARNING, RANK_MINOR, xstrdup("no daemon"),
+		    xstrdup("no daemon serves it"));
+	f->hint = xstrdup("Start a daemon, or compare the names of the queues in its "
+	    "configuration.");
+	add_line(f, xstrdup("systemctl status rqd"));
+}
+
+/* ": signal for 5m" */
+static char *
+reason_text(const struct judging *j, const char *what)
+{
+	const struct service *s = j->f->service;
+	char age[UNITS_TEXT_MAX];
+
+	if (s->since <= 0)
+		return xasprintf("%s: %s", what, s->reason);
+	return xasprintf("%s: %s for %s", what, s->reason,
+	    units_age((double)j->f->taken / 1e6 - s->since, age));
+}
+
+/* "8 messages have only failed; nothing else to try: ...", or NULL. */
+static char *
+only_failed_text(const struct judging *j)
+{
+	const struct depth *d = j->f->depth;
+	int64_t tried = d->retry + d->in_flight, n = j->f->service->failed;
+	struct buf b = BUF_INIT;
+
+	n = n < tried ? n : tried;
+	if (d->waiting > 0 || n <= 0)
+		return NULL;
+	buf_printf(&b, "%lld message%s only failed; nothing else to try: mend the command, or "
+	    "rqctl bury ", (long long)n, n == 1 ? " has" : "s have");
+	advice_word(&b, j->c->queue);
+	buf_puts(&b, " --all");
+	return buf_steal(&b);
+}
+
+static char *
+suspended_hint(struct judging *j, const char *only)
+{
+	bool failing = strcmp(j->f->service->reason, "cannot_execute") != 0;
+	struct buf b = BUF_INIT;
+
+	buf_puts(&b, failing ? "Its command always failed. rqd tries one message every 5 s until "
+	    "one succeeds." : "Its command cannot be started. rqd tries again every 5 s.");
+	if (program_of(j)[0] != '\0') {
+		buf_printf(&b, " Mend %s", program_of(j));
+		if (j->c->cfg->file[0] != '\0')
+			buf_puts(&b, failing ? ", the command" : ", or command");
+		add_place(j, &b);
+		buf_addc(&b, '.');
+	}
+	if (only != NULL)
+		buf_printf(&b, " %s.", only);
+	return buf_steal(&b);
+}
+
+static void
+rule_suspended(struct judging *j)
+{
+	const struct service *s = j->f->service;
+	bool empty = facts_are_empty(j->f->depth), cause = s->cause[0] != '\0' && j->c->details;
+	char *only, *sentence;
+	struct finding *f;
+	struct buf b = BUF_INIT;
+
+	if (s->state != QUEUE_SUSPENDED)
+		return;
+	only = only_failed_text(j);
+	sentence = xasprintf("suspended%s: %s%s%s", empty ? ", and without messages" : "",
+	    s->reason, cause ? ": " : "", cause ? s->cause : "");
+	if (empty)
+		f = add(j, LEVEL_WARNING, RANK_MINOR, xasprintf("idle, suspended: %s", s->reason),
+		    sentence);
+	else if (is_paused(j->f->depth))	/* perhaps for the repair */
+		f = add_warning(j, reason_text(j, "suspended"), sentence);
+	else
+		f = add_error(j, reason_text(j, "suspended"), sentence);
+	f->hint = suspended_hint(j, only);
+	/* A file that is missing, or that the queue's user may not execute. */
+	if (strcmp(s->reason, "cannot_execute") == 0 && program_of(j)[0] != '\0') {
+		buf_puts(&b, "ls -l ");
+		advice_word(&b, program_of(j));
+		add_line(f, buf_steal(&b));
+	}
+	add_command(j, f, "probe", "");
+	if (only == NULL)
+		return;
+	f = add(j, f->level, f->rank, xstrdup("only failed messages"), only);
+	add_command(j, f, "bury --all", "");
+}
+
+static void
+rule_blocked(struct judging *j)
+{
+	const struct service *s = j->f->service;
+	struct finding *f = NULL;
+	const char *name = fleet_state_name(s->state);
+
+	switch (s->state) {
+	case QUEUE_RUNNING:
+	case QUEUE_SUSPENDED:
+		return;
+	case QUEUE_REFUSED:
+		f = add_error(j, reason_text(j, "Redis refuses results"),
+		    xasprintf("Redis refuses the results of its messages: %s", s->reason));
+		break;
+	case QUEUE_UNSUBSCRIBED:
+		f = add_error(j, xstrdup(name),
+		    xstrdup("a daemon has lost a subscription; its log says why"));
+		break;
+	case QUEUE_NO_REDIS:
+		f = add_warning(j, xstrdup(name),
+		    xstrdup("a daemon cannot reach its Redis; its log says why"));
+		break;
+	case QUEUE_PAUSED:
+		if (j->f->depth->paused || j->f->depth->partly)
+			return;
+		FALLTHROUGH;
+	case QUEUE_QUIET:
+	case QUEUE_DRAINING:
+		f = add(j, LEVEL_NOTE, RANK_MINOR, xstrdup(name), NULL);
+		break;
+	}
+	f->hint = xasprintf("A daemon takes nothing new. Its log%s%s says why.",
+	    advice_log_file(j->c->config) != NULL ? " " : "",
+	    advice_log_file(j->c->config) != NULL ? advice_log_file(j->c->config) : "");
+}
+
+/* Takes the sentence. */
+static void
+add_difference(struct judging *j, enum level level, const char *what, char *sentence)
+{
+	struct buf b = BUF_INIT;
+	struct finding *f = add(j, level, level == LEVEL_ERROR ? RANK_ERROR : RANK_WARNING,
+	    xasprintf("daemons disagree about the %s", what), sentence);
+
+	buf_printf(&b, "Two daemons have different configurations: %s. Make them the same, here",
+	    f->sentence);
+	add_place(j, &b);
+	buf_puts(&b, ", and reload.");
+	f->hint = buf_steal(&b);
+	add_command(j, f, "check", "");
+}
+
+static void
+rule_differences(struct judging *j)
+{
+	const struct service *s = j->f->service;
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], *text;
+
+	if (!kind_has(j->f->kind, TRAIT_LEASES))
+		return;
+	if (s->leases_differ)
+		add_difference(j, LEVEL_ERROR, "lease", xasprintf("daemons disagree about the "
+		    "lease: one has %s, another %s; rqctl daemons", units_age(s->lease_least, a),
+		    units_age(s->lease_most, b)));
+	if (s->shards_differ)
+		add_difference(j, LEVEL_ERROR, "shards", NULL);
+	if (s->groups_differ)
+		add_difference(j, LEVEL_ERROR, "groups", xstrdup("daemons disagree about group_by "
+		    "or group_concurrency: messages of one group run in any order; rqctl "
+		    "daemons"));
+	for (enum setting i = 0; i < SETTING_MAX; i++) {
+		if ((text = fleet_disagreement(s, i)) == NULL)
+			continue;
+		add_difference(j, LEVEL_WARNING, fleet_setting_name(i),
+		    xasprintf("daemons disagree: %s", text));
+		free(text);
+	}
+}
+
+static void
+rule_slow(struct judging *j)
+{
+	const struct service *s = j->f->service;
+	const char *tag = j->c->details && s->oldest_tag[0] != '\0' ? s->oldest_tag : NULL;
+	char oldest[UNITS_TEXT_MAX], usual[UNITS_TEXT_MAX], *slow;
+	struct buf words = BUF_INIT;
+	struct finding *f;
+
+	if (!is_slow(j->f))
+		return;
+	slow = xasprintf("%lld run%s far longer than usual: %s, usually %s at most",
+	    (long long)s->slow, s->slow == 1 ? " takes" : "s take", units_age(s->oldest, oldest),
+	    units_age(s->usual, usual));
+	advice_word(&words, j->c->queue);
+	buf_addc(&words, ' ');
+	advice_word(&words, tag != NULL ? tag : "ID");
+	f = add_warning(j, xasprintf("slow runs: %lld", (long long)s->slow),
+	    xasprintf("all handlers are busy, and %s; if it hangs: rqctl cancel --retry %s", slow,
+	    buf_str(&words)));
+	buf_done(&words);
+	f->hint = xasprintf("All handlers are busy, and %s. If they hang, cancel them: their "
+	    "messages are tried again.", slow);
+	free(slow);
+	if (tag != NULL)
+		add_command(j, f, "cancel --retry", tag);
+	else
+		add_command(j, f, "running", "");
+}
+
+/* What to raise.  If several daemons serve the queue, each may have another share of it. */
+static char *
+busy_hint(struct judging *j)
+{
+	struct buf b = BUF_INIT;
+
+	buf_printf(&b, "All handlers are busy: %lld of %lld. Raise concurrency",
+	    (long long)facts_running(j->f), (long long)j->f->service->concurrency);
+	if (j->c->cfg != NULL)
+		buf_printf(&b, ", which is %d", j->c->cfg->concurrency);
+	add_place(j, &b);
+	if (j->c->cfg != NULL && j->c->config != NULL)
+		buf_printf(&b, " (max_handlers is %d)", j->c->config->max_handlers);
+	buf_puts(&b, ", and reload, or start another host.");
+	return buf_steal(&b);
+}
+
+static void
+rule_late(struct judging *j)
+{
+	char age[UNITS_TEXT_MAX];
+	struct finding *f;
+
+	if (is_slow(j->f) || !facts_are_late(j->f))
+		return;
+	f = add_warning(j, xstrdup("late: all handlers are busy"),
+	    xasprintf("late: all handlers are busy, and a message has waited %s",
+	    units_age(facts_latency(j->f), age)));
+	f->hint = busy_hint(j);
+}
+
+static void
+rule_dead(struct judging *j)
+{
+	int64_t n = j->f->depth->dead;
+	struct finding *f;
+
+	if (n <= 0 || j->c->dead_is_fine)
+		return;
+	f = add(j, LEVEL_WARNING, RANK_MINOR, xasprintf("%lld dead letter%s", (long long)n,
+	    n == 1 ? "" : "s"), NULL);
+	f->hint = xstrdup("Messages have failed for good. They are kept until somebody retries or "
+	    "drops them.");
+	add_command(j, f, "dead list", "");
+}
+
+/* Nothing is unusual. */
+static void
+rule_ok(struct judging *j)
+{
+	const struct depth *d = j->f->depth;
+	/* Heartbeats are some seconds old, so a limit counts only while messages wait. */
+	bool limited = j->f->service->limited && (d->waiting > 0 || d->due > 0);
+	struct finding *f;
+
+	if (j->n > 0)
+		return;
+	f = add(j, LEVEL_OK, RANK_OK, xstrdup(limited ? "limited" : "ok"), NULL);
+	if (is_busy(j->f))
+		f->hint = busy_hint(j);
+}
+
+static void (*const rules[])(struct judging *) = {
+	rule_problem, rule_paused, rule_elsewhere, rule_unserved, rule_suspended, rule_blocked,
+	rule_differences, rule_slow, rule_late, rule_dead, rule_ok,
+};
+
+static void
+emit_all(struct judging *j, judge_fn *emit, void *arg)
+{
+	struct finding *f;
+
+	for (enum level level = LEVEL_ERROR; level <= LEVEL_OK; level++)
+		for (f = j->list; f < j->list + j->n; f++)
+			if (f->level == level)
+				emit(f, arg);
+	for (f = j->list; f < j->list + j->n; f++) {
+		free(f->word);
+		free(f->sentence);
+		free(f->hint);
+		free(f->commands);
+	}
+}
+
+void
+judge(const struct facts *facts, const struct judge_context *c, judge_fn *emit, void *arg)
+{
+	struct judging j = { .f = facts, .c = c };
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		rules[i](&j);
+	emit_all(&j, emit, arg);
+}
+
+struct first {
+	struct verdict_of_queue verdict;
+	struct buf	*b;
+	bool		 any;
+};
+
+static void
+take_first(const struct finding *f, void *arg)
+{
+	struct first *first = arg;
+
+	if (f->rank > first->verdict.rank)
+		first->verdict.rank = f->rank;
+	if (first->any)
+		return;
+	first->any = true;
+	first->verdict.level = f->level;
+	if (first->b != NULL)
+		buf_puts(first->b, f->word);
+}
+
+struct verdict_of_queue
+judge_first(const struct facts *f, const struct judge_context *c, double failed_rate,
+    struct buf *b)
+{
+	struct first first = { .verdict.rank = RANK_IDLE, .b = b };
+
+	judge(f, c, take_first, &first);
+	if (failed_rate > 0 && first.verdict.rank < RANK_MINOR)
+		first.verdict.rank = RANK_MINOR;
+	return first.verdict;
+}
+
+/* -- Redis ------------------------------------------------------------------------- */
+
+bool
+judge_is_refusal(const char *error)
+{
+	return error != NULL && (reply_error_of_text(error) == REPLY_REFUSED ||
+	    strncmp(error, "READONLY", strlen("READONLY")) == 0);
+}
+
+char *
+judge_refusal(const char *error)
+{
+	return xasprintf("Redis refuses writes: %s", error);
+}
+
+bool
+judge_ready(const struct ready_facts *f, struct buf *b)
+{
+	if (strcmp(f->state, "draining") == 0 || strcmp(f->state, "stopped") == 0)
+		buf_puts(b, f->state);
+	else if (!f->up)
+		buf_printf(b, "Redis is down%s%s%s", f->in_part ? " in part" : "",
+		    f->down[0] != '\0' ? ": " : "", f->down);
+	else if (f->refuses != NULL)
+		buf_printf(b, "Redis refuses writes: %s", f->refuses);
+	else {
+		buf_puts(b, "ready");
+		return true;
+	}
+	return false;
+}
+
+void
+judge_server(const struct server_facts *s, judge_fn *emit, void *arg)
+{
+	struct judging j = { .f = NULL };
+	char *full = advice_memory(s->used, s->max), age[UNITS_TEXT_MAX];
+	int major = 0, minor = 0;
+
+	if (full == NULL && s->refuses[0] != '\0')
+		add_error(&j, xstrdup("Redis refuses writes"), xasprintf("Redis refuses writes: "
+		    "%s: nothing can be pushed or taken, results wait, and daemons may run "
+		    "unseen", s->refuses));
+	if (s->policy[0] != '\0' && strcmp(s->policy, "noeviction") != 0)
+		add_error(&j, xstrdup("Redis may evict messages"), xasprintf("maxmemory-policy is "
+		    "%s: Redis may evict messages; it must be noeviction", s->policy));
+	if (s->role[0] != '\0' && strcmp(s->role, "master") != 0)
+		add_error(&j, xstrdup("no master"), xasprintf("this Redis is a %s: redis.server "
+		    "must name the master", s->role));
+	if (sscanf(s->version, "%d.%d", &major, &minor) == 2 &&
+	    (major < 6 || (major == 6 && minor < 2)))
+		add_error(&j, xstrdup("Redis is too old"), xasprintf("Redis %s is too old: rqd "
+		    "needs 6.2", s->version));
+	if (full != NULL)
+		add_error(&j, xstrdup("Redis is full"), full);
+	if (fabs(s->clock_ahead) > CLOCK_MAX)
+		add_warning(&j, xstrdup("clocks differ"), xasprintf("the clock of this host is %s "
+		    "%s that of Redis: correct the wrong one",
+		    units_age(fabs(s->clock_ahead), age),
+		    s->clock_ahead > 0 ? "ahead of" : "behind"));
+	emit_all(&j, emit, arg);
+}
