@@ -408,6 +408,19 @@ rule_suspended(struct judging *j)
 	add_command(j, f, "bury --all", "");
 }
 
+enum level
+judge_state(enum queue_state state)
+{
+	static const enum level of[] = {
+		[QUEUE_RUNNING] = LEVEL_OK, [QUEUE_QUIET] = LEVEL_NOTE,
+		[QUEUE_DRAINING] = LEVEL_NOTE, [QUEUE_PAUSED] = LEVEL_WARNING,
+		[QUEUE_NO_REDIS] = LEVEL_WARNING, [QUEUE_UNSUBSCRIBED] = LEVEL_ERROR,
+		[QUEUE_REFUSED] = LEVEL_ERROR, [QUEUE_SUSPENDED] = LEVEL_ERROR,
+	};
+
+	return of[state];
+}
+
 static void
 rule_blocked(struct judging *j)
 {

@@ -79,6 +79,9 @@ struct verdict_of_queue {
 struct verdict_of_queue	judge_first(const struct facts *, const struct judge_context *,
 		    double failed_rate, struct buf *b);
 
+/* How bad a daemon's state of a queue is, but for what else is known of the queue. */
+enum level	judge_state(enum queue_state);
+
 /* Whether there is no message that a daemon could try, now or later. */
 bool	facts_are_empty(const struct depth *);
 

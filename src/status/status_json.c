@@ -39,6 +39,14 @@ daemon_json(const struct view *v)
 	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error));
 }
 
+/* Adds a queue's state in one daemon, and how bad that is. */
+static void
+member_state(json_t *states, json_t *moods, const char *name, enum queue_state state)
+{
+	json_object_set_new(states, name, json_string(fleet_state_name(state)));
+	json_object_set_new(moods, name, json_string(level_mood(judge_state(state))));
+}
+
 /*
  * The parts of a heartbeat for a list of daemons, and its queues with another state
  * than running.
@@ -50,7 +58,7 @@ member_json(const struct daemon *d, double now)
 		"name", "version", "pid", "started", "config", "max_handlers", "log_error",
 		"reload_error"
 	};
-	json_t *o = json_object(), *unusual = json_object(), *q;
+	json_t *o = json_object(), *unusual = json_object(), *moods = json_object(), *q;
 	const char *name;
 	int64_t running = 0, n = 0;
 
@@ -61,10 +69,10 @@ member_json(const struct daemon *d, double now)
 		n++;
 		running += fleet_count(q, "running");
 		if (fleet_state(q) != QUEUE_RUNNING)
-			json_object_set(unusual, name, json_object_get(q, "state"));
+			member_state(unusual, moods, name, fleet_state(q));
 	}
-	return json_set(o, "queues:i running:i seen:f states:j", n, running,
-	    now > d->seen ? now - d->seen : 0.0, unusual);
+	return json_set(o, "queues:i running:i seen:f states:j moods:j", n, running,
+	    now > d->seen ? now - d->seen : 0.0, unusual, moods);
 }
 
 static int

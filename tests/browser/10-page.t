@@ -80,7 +80,7 @@ ctl pause orders --reason 'counting "stock" <now>' >/dev/null
 js_wait 20 "/^paused by .*: counting .stock. <now>\$/.test($(cell queues orders State))" 'a pause is shown with its reason'
 ctl resume orders >/dev/null
 js_wait 60 'document.querySelector("#queues svg path:nth-child(2)").getAttribute("d").split("L").length > 3' 'a plot gets new samples'
-is "$(js '[...document.querySelectorAll(".wide svg")].map(s => s.getAttribute("aria-label").slice(0, 5)).join()')" 'Depth,Rates' \
+is "$(js '[...document.querySelectorAll(".wide svg")].map(s => s.getAttribute("aria-label").slice(0, 5)).join()')" 'Backl,Rates' \
     'plots have a label for screen readers'
 
 # -- sorting and finding

@@ -15,11 +15,16 @@ handler slow <<'H'
 echo 'progress halfway' >&3
 until [ -e "$T/release" ]; do sleep 0.2; done
 H
+handler hold <<'H'
+cat >/dev/null
+echo 'hold 10m carrier-secret' >&3
+H
 rqd_start <<C
 http { listen = "127.0.0.1:0" }
 queue "bad" { command = {"$T/bad"} }
 queue "slow" { command = {"$T/slow"} }
 queue "gone" { command = {"$T/missing"} }
+queue "hold" { command = {"$T/hold"} }
 C
 log_wait 10 event=ready
 r lpush bad '{"id":"id-of-bad"}' >/dev/null
@@ -27,6 +32,8 @@ r lpush slow '{"id":"id-of-slow"}' >/dev/null
 r lpush gone '{"id":"id-of-gone"}' >/dev/null
 log_wait 10 'event=dead queue=bad'
 log_wait 10 'event=suspended queue=gone'
+r lpush hold '{"id":"id-of-hold"}' >/dev/null
+wait_for 10 '[ "$(r exists holdPAUSED)" = 1 ]'
 
 listening() {	# N: waits for the Nth listener, and sets WHERE for get
 	log_wait 10 event=listening "$1"
@@ -38,10 +45,10 @@ get() {
 	*) curl -s -m 20 "http://$WHERE$1" ;;
 	esac
 }
-everything() { for p in /status '/queue?key=bad' '/queue?key=slow' '/queue?key=gone' /history /metrics; do get "$p"; done; }
+everything() { for p in /status '/queue?key=bad' '/queue?key=slow' '/queue?key=gone' '/queue?key=hold' /history /metrics; do get "$p"; done; }
 # Prints which of the messages' words the answers have.
-words() { everything | grep -oE 'id-of-[a-z]+|customer secret|halfway|/missing: No such file' | sort -u | tr '\n' ' '; }
-ALL='/missing: No such file customer secret halfway id-of-bad id-of-slow '
+words() { everything | grep -oE 'id-of-[a-z]+|customer secret|carrier-secret|halfway|/missing: No such file' | sort -u | tr '\n' ' '; }
+ALL='/missing: No such file carrier-secret customer secret halfway id-of-bad id-of-slow '
 
 listening 1
 # A survey is used again for 1.5 s, and heartbeats come every 5 s: wait until all is there.

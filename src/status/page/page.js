@@ -52,6 +52,8 @@ function number(n) {
 function rate(r) {
 	if (r === null)
 		return "\u2013";
+	if (r > 0 && r < 0.095)
+		return r < 0.01 ? "<0.01" : r.toFixed(2);
 	return r === 0 ? "0" : r < 10 ? r.toFixed(1) : number(Math.round(r));
 }
 
@@ -213,7 +215,7 @@ function drawFigure(figure, lines, what, text) {
 
 /* For each queue, by key: its samples.  A sample is an array of its time and these figures. */
 const past = new Map();
-const DEPTH = 1, ACKED = 2, FAILED = 3;
+const DEPTH = 1, ACKED = 2, FAILED = 3, LATENCY = 4;
 
 let skew = 0;		/* milliseconds that this clock is ahead of the daemon's */
 let sampled = 0;	/* when the last sample was added; 0: the history must be read */
@@ -226,7 +228,7 @@ function takeHistory(answer) {
 
 	past.clear();
 	for (const q of listOf(from.queues)) {
-		const figures = ["depth", "acked_rate", "failed_rate"].map(name => arrayOf(q[name]));
+		const figures = ["depth", "acked_rate", "failed_rate", "latency"].map(name => arrayOf(q[name]));
 		past.set(textOf(q.key), times.map((t, i) => [t].concat(figures.map(f => numberOf(f[i]))))
 		    .filter(s => s[0] > Date.now() - WINDOW));
 	}
@@ -242,7 +244,7 @@ function remember(queues) {
 	sampled = now;
 	for (const q of queues) {
 		const samples = past.get(q.id) || [];
-		samples.push([now, q.depth, q.okRate, q.failRate]);
+		samples.push([now, q.depth, q.okRate, q.failRate, q.latency]);
 		past.set(q.id, samples);
 	}
 	for (const [key, samples] of past) {
@@ -415,9 +417,10 @@ class Table {
 	}
 }
 
-/* Writes a number; cls: the class if it is not 0. */
-function figure(cell, n, cls) {
+/* Writes a number; cls: the class if it is not 0; verb: of rqctl, lists what it counts. */
+function figure(cell, q, n, cls, verb) {
 	writeText(cell, number(n), n, cls ? "n " + cls : "n");
+	set(cell, "title", n ? "rqctl " + verb + " " + q.name : "");
 }
 
 let rowNumber = 0;
@@ -433,17 +436,6 @@ function writeName(cell, q) {
 	}
 	write(cell.firstChild, q.name);
 	write(cell.lastChild, q.kind === "ack" ? "" : q.kind);
-}
-
-/* A queue that is ok but has dead letters is a warning, as in rqctl check. */
-function stateOf(q) {
-	const more = [];
-
-	if (q.dead)
-		more.push(number(q.dead) + " dead letter" + (q.dead === 1 ? "" : "s"));
-	if (q.mood !== "ok" && q.mood !== "idle" || more.length === 0)
-		return [q.state, q.mood];
-	return [(q.state === "ok" ? [] : [q.state]).concat(more).join(", "), "warn"];
 }
 
 function writePill(cell, [text, mood]) {
@@ -495,18 +487,23 @@ function writeText(cell, text, any, cls) {
 
 const MOODS = { bad: 0, warn: 1, ok: 2, idle: 3 };
 
-/* The order of rqctl status -w: by trouble, then by waiting messages. */
+/* By trouble, then by waiting messages. */
 const urgency = q => q.trouble * 1e12 + (q.waiting || 0);
 
 const queueTable = new Table(byId("queues"), [
 	{ label: "Queue", cls: "name", write: writeName, value: q => q.name },
-	{ label: "State", cls: "state", write: (cell, q) => writePill(cell, stateOf(q)), value: urgency },
+	{ label: "State", cls: "state", write: (cell, q) => writePill(cell, [q.state, q.mood]), value: urgency },
 	{ label: "Waiting", cls: "n", value: q => q.waiting,
-	    write: (cell, q) => figure(cell, q.waiting, "strong") },
+	    write: (cell, q) => figure(cell, q, q.waiting, "strong", "peek") },
 	{ label: "Running", cls: "n", write: writeRunning, value: q => q.running },
-	{ label: "Retry", cls: "n", write: (cell, q) => figure(cell, q.retry), value: q => q.retry },
-	{ label: "Delayed", cls: "n", write: (cell, q) => figure(cell, q.delayed), value: q => q.delayed },
-	{ label: "Dead", cls: "n", write: (cell, q) => figure(cell, q.dead, "bad"), value: q => q.dead },
+	{ label: "Held", cls: "n held", value: q => q.held,
+	    write: (cell, q) => { figure(cell, q, q.held, "held", "peek --held"); cell.classList.add("held"); } },
+	{ label: "Retry", cls: "n", value: q => q.retry,
+	    write: (cell, q) => figure(cell, q, q.retry, "", "retry list") },
+	{ label: "Delayed", cls: "n", value: q => q.delayed,
+	    write: (cell, q) => figure(cell, q, q.delayed, "", "delayed list") },
+	{ label: "Dead", cls: "n", value: q => q.dead,
+	    write: (cell, q) => figure(cell, q, q.dead, "warn", "dead list") },
 	{ label: "Done/s", cls: "n", value: q => q.okRate,
 	    write: (cell, q) => writeText(cell, rate(q.okRate), q.okRate) },
 	{ label: "Failed/s", cls: "n", value: q => q.failRate,
@@ -515,8 +512,8 @@ const queueTable = new Table(byId("queues"), [
 	    write: (cell, q) => writeText(cell, age(q.latency), q.latency) },
 	{ label: "Oldest run", cls: "n", value: q => q.oldest,
 	    write: (cell, q) => writeText(cell, age(q.oldest), q.oldest !== null) },
-	{ label: "Depth, 15 min", cls: "plots",
-	    write: writePlot("", ["depth"], "Depth", q => [column(q.id, DEPTH)], number) },
+	{ label: "Backlog", cls: "plots",
+	    write: writePlot("", ["depth"], "Backlog", q => [column(q.id, DEPTH)], number) },
 	{ label: "Done, failed/s", cls: "plots second",
 	    write: writePlot("rate", ["done", "fail"], "Rates", q => [column(q.id, ACKED), column(q.id, FAILED)], rate) },
 ], { column: 1, down: true }, openQueue);
@@ -560,7 +557,8 @@ function openQueue(q) {
 	const plots = element("div", "figures");
 	const last = element("div");
 
-	plots.append(figurePlot("Depth", "", ["depth"]), figurePlot("Done and failed per second", "rate", ["done", "fail"]));
+	plots.append(figurePlot("Backlog: waiting, due and held", "", ["depth"]), figurePlot("Latency", "late", ["late"]),
+	    figurePlot("Done and failed per second", "rate", ["done", "fail"]));
 	last.append(element("p", "about"), element("pre"));
 	box.append(element("p", "cause"), element("p", "cause why"), plots, part("Commands", "commands", element("ul")),
 	    part("Last error", "error", last),
@@ -618,13 +616,14 @@ function drawQueue(box, q, plots) {
 	const d = details.get(q.id) || {}, letters = objectOf(d.letters);
 	const [cause, why, figures, commands, last, servers, ticks] = box.children;
 
-	write(cause, q.name + ": " + stateOf(q)[0] + ". " + textOf(d.hint));
-	dress(cause, "cause " + stateOf(q)[1]);
+	write(cause, q.name + ": " + q.state + ". " + textOf(d.hint));
+	dress(cause, "cause " + q.mood);
 	write(why, textOf(d.cause) || (hides && q.state.startsWith("suspended") ? HIDDEN : ""));
 	why.hidden = why.textContent === "";
 	if (plots) {
-		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Depth", number);
-		drawFigure(figures.children[1], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
+		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Backlog", number);
+		drawFigure(figures.children[1], [column(q.id, LATENCY)], "Latency", age);
+		drawFigure(figures.children[2], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
 	}
 	drawCommands(commands, arrayOf(d.commands).map(textOf));
 	drawLast(last, objectOf(letters.newest), hides && numberOf(letters.total) > 0);
@@ -707,8 +706,7 @@ function writeStates(cell, d) {
 		if (!cell.childNodes[i])
 			cell.append(element("span"));
 		write(cell.childNodes[i], t);
-		dress(cell.childNodes[i], "pill " + (states.length === 0 ? "ok" :
-		    states[i] && ["suspended", "refused"].includes(states[i][1]) ? "bad" : "warn"));
+		dress(cell.childNodes[i], "pill " + (states.length === 0 ? "ok" : states[i] ? states[i][2] : "idle"));
 	});
 }
 
@@ -729,7 +727,7 @@ const daemonTable = new Table(byId("daemons"), [
 /* -- sums ------------------------------------------------------------------------ */
 
 const SUMS = [
-	["Waiting", "waiting"], ["Running", "running"], ["Retry", "retry"], ["Delayed", "delayed"],
+	["Running", "running"], ["Held", "held"], ["Retry", "retry"], ["Delayed", "delayed"],
 	["Dead", "dead"],
 ];
 
@@ -743,9 +741,10 @@ function sumBox(label, cls) {
 }
 
 const sumBoxes = SUMS.map(([label]) => sumBox(label, ""));
-const depthBox = sumBox("Depth, 15 min", "wide");
+const depthBox = sumBox("Backlog", "wide");
 const rateBox = sumBox("Done/s", "wide");
 
+set(depthBox, "title", "Waiting, due and held messages, and their last 15 minutes");
 depthBox.append(plot("", ["depth"]), element("span", "top"));
 rateBox.append(plot("rate", ["done", "fail"]), element("span", "top"));
 
@@ -757,14 +756,14 @@ function showSums(queues, plots) {
 	SUMS.forEach(([, member], i) => {
 		const n = sum(q => q[member]);
 		write(sumBoxes[i].querySelector("b"), number(n));
-		dress(sumBoxes[i], "sum" + (member === "dead" && n > 0 ? " bad" : ""));
+		dress(sumBoxes[i], "sum" + (member === "dead" && n > 0 ? " warn" : "") + (n > 0 ? "" : " none"));
 	});
 	write(depthBox.querySelector("b"), number(sum(q => q.depth)));
 	write(rateBox.querySelector("b"), rates ? rate(sum(q => q.okRate)) : "\u2013");
 	write(rateBox.querySelector("p span"), failed > 0 ? "Done/s, " + rate(failed) + " failed" : "Done/s");
 	if (!plots)
 		return;
-	const end = [drawPlot(depthBox.children[1], [sums(DEPTH)], "Depth of all queues", number),
+	const end = [drawPlot(depthBox.children[1], [sums(DEPTH)], "Backlog of all queues", number),
 	    drawPlot(rateBox.children[1], [sums(ACKED), sums(FAILED)], "Rates of all queues", rate)];
 	write(depthBox.lastChild, end[0] > 0 ? number(end[0]) : "");
 	write(rateBox.lastChild, end[1] > 0 ? rate(end[1]) : "");
@@ -776,7 +775,7 @@ let shown = null;	/* the last answer that had queues, as it is shown */
 let shownAt = 0;	/* when that came */
 let version = null;	/* of the daemon that this page came from */
 
-const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest",
+const FIGURES = ["waiting", "running", "held", "retry", "due", "delayed", "dead", "concurrency", "oldest",
     "latency"];
 
 function queueItem(from) {
@@ -787,8 +786,8 @@ function queueItem(from) {
 	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
 	q.trouble = numberOf(from.trouble) || 0;
 	q.differs = textOf(from.differs);
-	/* The messages that can be handled now: waiting ones, and retries that are due. */
-	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
+	/* As depth_backlog(): what can be handled now, or waits for others of its group. */
+	q.depth = q.waiting === null ? null : q.waiting + (q.due || 0) + (q.held || 0);
 	q.okRate = numberOf(from.acked_rate);
 	q.failRate = numberOf(from.failed_rate);
 	return q;
@@ -823,7 +822,9 @@ function daemonItem(from, here, time) {
 
 	for (const name of ["pid", "running", "queues", "max_handlers", "seen"])
 		d[name] = numberOf(from[name]);
-	d.states = Object.entries(objectOf(from.states)).map(([name, state]) => [name, textOf(state)]);
+	const moods = objectOf(from.moods);
+	d.states = Object.entries(objectOf(from.states)).map(([name, state]) => [name, textOf(state),
+	    Object.hasOwn(MOODS, textOf(moods[name])) ? moods[name] : "warn"]);
 	d.here = d.instance === here;
 	d.up = started === null ? null : Math.max(0, time - started);
 	return d;
@@ -831,7 +832,7 @@ function daemonItem(from, here, time) {
 
 function listQueues() {
 	const wanted = byId("find").value.trim().toLowerCase();
-	const some = shown.filter(q => (q.name + " " + stateOf(q)[0] + " " + q.kind).toLowerCase().includes(wanted));
+	const some = shown.filter(q => (q.name + " " + q.state + " " + q.kind).toLowerCase().includes(wanted));
 
 	queueTable.show(some);
 	write(byId("queues-count"), some.length === shown.length ? String(shown.length) :
@@ -900,6 +901,7 @@ function showQueues(status) {
 	const plots = drawn !== sampled;
 
 	drawn = sampled;
+	byId("queues").classList.toggle("no-held", !shown.some(q => q.held));
 	listQueues();
 	showSums(shown, plots);
 	showTable("daemons", daemonTable, fleet);
@@ -968,7 +970,8 @@ function show(answer) {
 
 	write(byId("name"), d.name);
 	write(byId("where"), "Redis " + redis.server + (redis.version ? ", version " + redis.version : ""));
-	write(byId("foot"), "rqd " + d.version + ", " + d.instance + ", " + status.time.slice(0, 19).replace("T", " ") + " UTC");
+	write(byId("zone"), "times in " + (Intl.DateTimeFormat().resolvedOptions().timeZone || "local time"));
+	write(byId("foot"), "rqd " + d.version + ", " + d.instance + ", " + moment(time / 1000 - skew / 1000));
 	showTitle(redis.up ? problems : "!", d.name);
 	showRedis(status, redis);
 	showProblems(listOf(from.problems));
