@@ -615,8 +615,8 @@ daemon_open_log(struct rqd *d)
 	if (d->log_failed_at != 0 && !failed)
 		log_event(LOG_LV_ERROR, "warning", NULL,
 		    LF_STR("target", target), LF_STR("error", cause),
-		    LF_STR("warning", "the log cannot be opened: rqd keeps the old one, and tries "
-		    "again every minute"));
+		    LF_STR("warning", "rqd keeps the old log target, and tries again every "
+		    "minute"));
 	free(cause);
 }
 

@@ -156,6 +156,30 @@ log_wait 30 event=reloaded 1 device
 success_is_said device
 rqd_stop device
 
+# -- a log that cannot be opened again -----------------------------------------------------
+mkdir "$OWN/logs" && chown "$MAIN_USER" "$OWN/logs"
+rqd_start again <<C
+log { target = "$OWN/logs/rqd.log" level = "debug" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+wait_for 20 'grep -q event=ready "$OWN/logs/rqd.log"'
+mv "$OWN/logs" "$OWN/lost"
+rqd_signal USR1 again
+ok 'log_wait 20 "reason=log_failed target=.*logs/rqd.log error=.*No such file" 1 again' \
+    'a log that cannot be opened again: stderr says so'
+wait_ok 30 'ctl check | grep -q "logs/rqd.log: No such file"' 'and rqctl check'
+mkdir "$OWN/logs" && chown "$MAIN_USER" "$OWN/logs"
+rqd_signal HUP again
+wait_ok 20 'grep -qs event=reloaded "$OWN/logs/rqd.log"' 'a reload opens it'
+wait_ok 30 '! ctl check | grep -q "logs/rqd.log"' 'and rqctl check is content'
+rqd_stop again
+rqd_start out <<C
+log { target = "/dev/stdout" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+ok 'grep -q event=ready "$T/out.out"' 'the target /dev/stdout is standard output'
+rqd_stop out
+
 # -- a full disk -------------------------------------------------------------------------
 mkdir "$T/disk"
 if [ "$(id -u)" -ne 0 ]; then
