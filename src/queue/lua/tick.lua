@@ -132,8 +132,10 @@ local function expire(tag, since, own)
   call('ZREM', B, tag)
   requeued = requeued + 1
   if #ids < 8 and #tag <= 300 then
-    local value = own and call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
-    ids[#ids + 1] = string.sub(tag, 1, tonumber(string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')) or -1)
+    local value = own and call('HSTRLEN', D, tag) <= 300 and
+        call('HGET', D, tag) or ''
+    local len = string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')
+    ids[#ids + 1] = string.sub(tag, 1, tonumber(len) or -1)
   end
   return true
 end
