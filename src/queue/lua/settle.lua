@@ -285,8 +285,11 @@ local function one(a)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   local why
-  if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '', nil, kept)
-  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8], kept) end
+  if cancelled then
+    why = letter(id, body, 'cancelled', attempts, '', by, '', nil, kept)
+  else
+    why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8], kept)
+  end
   if why then later(60) return 'deferred ' .. why end
   forget({tag})
   return cancelled and answer or 'ok'

@@ -85,8 +85,11 @@ call('ZCARD', O)
 call('LLEN', Q)
 hooks.foreign = function(tag)
   local body = call('HGET', C, tag)
-  if push == 'LPUSH' then call('LPUSH', Q, body)
-  else call('RPUSH', Q, body) end
+  if push == 'LPUSH' then
+    call('LPUSH', Q, body)
+  else
+    call('RPUSH', Q, body)
+  end
   call('HDEL', C, tag, tag .. '\0saved')
   hooks.others = 1
 end
@@ -197,7 +200,9 @@ local function orphan(tag, value)
   if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return end
 --@ for list groups
   if call('ZSCORE', H, tag) or
-      call('HEXISTS', G, tag) == 1 then return end
+      call('HEXISTS', G, tag) == 1 then
+    return
+  end
 --@ end
   if time >= 0 then
     call('HSET', D, tag, (head or '0 0 - ') .. '-' .. stamp .. (tail or ' 0'))
