@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2034
 
 BUILD_PACKAGES='gcc libc6-dev make automake autoconf autoconf-archive pkg-config
-libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev libseccomp-dev redis-server'
+libhiredis-dev libevent-dev libconfuse-dev libjansson-dev libseccomp-dev redis-server'
 
 # How many processors there are: a container may have fewer than nproc sees.
 processors() {

@@ -1,6 +1,7 @@
-/* Thin layers over close(2), pipe2(2), connect(2) and pwrite(2). */
+/* Thin layers over close(2), pipe2(2), connect(2), memfd_create(2) and pwrite(2). */
 #include "base/fd.h"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <errno.h>
@@ -69,6 +70,24 @@ fd_connect(int type, const char *path)
 	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) == -1)
 		fd_close(&fd);
 	return fd;
+}
+
+/* Kernels from 6.3 know the flag, and may demand it; kernel headers before that lack it. */
+#define NOEXEC_SEAL	0x0008U		/* MFD_NOEXEC_SEAL */
+
+int
+fd_memory(const char *name)
+{
+	static bool old_kernel;
+	int fd;
+
+	if (!old_kernel) {
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
+		if (fd != -1 || errno != EINVAL)
+			return fd;
+		old_kernel = true;
+	}
+	return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 int

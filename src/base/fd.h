@@ -26,5 +26,11 @@ int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
  */
 int	fd_connect(int type, const char *path) MUSTCHECK;
 
+/*
+ * An empty file without a path, close-on-exec; it may be sealed, and is not executable where
+ * the kernel knows such files.  Returns the descriptor, or -1 with errno.
+ */
+int	fd_memory(const char *name) MUSTCHECK;
+
 /* Writes all bytes by pwrite(2), which keeps the file's position.  Returns 0, or -1 with errno. */
 int	fd_write_at(int fd, const char *, size_t, off_t) MUSTCHECK;

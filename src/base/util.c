@@ -2,14 +2,17 @@
  * Allocation that cannot fail, fatal errors, and the rest of util.h.
  *
  * A size of 0 is rounded up to 1, so that NULL always means "none".  Random numbers
- * come from the kernel by arc4random(3), which needs no seed and cannot fail.
+ * come from the kernel by getrandom(2), which needs no seed.
  * random_u64() fetches a batch of them: do not use it in a forked child, which would
  * repeat the parent's numbers.
  */
 #include "base/util.h"
 
+#include <sys/random.h>
+
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,13 +218,26 @@ util_nearest(struct nearest *n, const char *word)
 	}
 }
 
+/* The C library's own table is sigabbrev_np(3), which musl lacks, and glibc before 2.32. */
+static const char *const signal_names[] = {
+	[SIGHUP] = "HUP", [SIGINT] = "INT", [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+	[SIGTRAP] = "TRAP", [SIGABRT] = "ABRT", [SIGBUS] = "BUS", [SIGFPE] = "FPE",
+	[SIGKILL] = "KILL", [SIGUSR1] = "USR1", [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+	[SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM", [SIGCHLD] = "CHLD",
+	[SIGCONT] = "CONT", [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP", [SIGTTIN] = "TTIN",
+	[SIGTTOU] = "TTOU", [SIGURG] = "URG", [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ",
+	[SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL",
+	[SIGPWR] = "PWR", [SIGSYS] = "SYS",
+#ifdef SIGSTKFLT
+	[SIGSTKFLT] = "STKFLT",
+#endif
+};
+
 const char *
 util_signal(int signo, char buf[UTIL_SIGNAL_MAX])
 {
-	const char *name = sigabbrev_np(signo);
-
-	if (name != NULL)
-		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%s", name);
+	if (signo > 0 && (size_t)signo < ARRAY_LEN(signal_names) && signal_names[signo] != NULL)
+		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%s", signal_names[signo]);
 	else
 		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%d", signo);
 	return buf;
@@ -239,6 +255,23 @@ util_hostname(void)
 	return name;
 }
 
+static void
+random_fill(void *buf, size_t n)
+{
+	char *p = buf;
+	ssize_t r;
+
+	while (n > 0) {
+		r = getrandom(p, n, 0);
+		if (r > 0) {
+			p += r;
+			n -= (size_t)r;
+		} else if (errno != EINTR) {
+			fatal_os("getrandom: %s", strerror(errno));
+		}
+	}
+}
+
 /* Fetches a batch from the kernel at once: every message needs some. */
 uint64_t
 random_u64(void)
@@ -247,7 +280,7 @@ random_u64(void)
 	static size_t left;
 
 	if (left == 0) {
-		arc4random_buf(n, sizeof(n));
+		random_fill(n, sizeof(n));
 		left = ARRAY_LEN(n);
 	}
 	return n[--left];
@@ -268,7 +301,8 @@ random_name(char *buf, size_t n)
 
 	if (n == 0)
 		return;
+	/* 2^64 is no multiple of 36, which favours some characters by 2^-58. */
 	for (i = 0; i < n - 1; i++)
-		buf[i] = set[arc4random_uniform(sizeof(set) - 1)];
+		buf[i] = set[random_u64() % (sizeof(set) - 1)];
 	buf[i] = '\0';
 }

@@ -20,6 +20,14 @@
 /* Continues with the next case of a switch. */
 #define FALLTHROUGH	__attribute__((__fallthrough__))
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
+/* Calls it again as long as a signal interrupts it; the caller includes errno.h. */
+#define RETRY(call) ({							\
+	__typeof__(call) result_;					\
+	do								\
+		result_ = (call);					\
+	while (result_ == -1 && errno == EINTR);			\
+	result_;							\
+})
 
 /* The object whose member ptr points at. */
 #define CONTAINER_OF(ptr, type, member) \

@@ -136,7 +136,7 @@ feed_write(int fd, struct feed **next, size_t *sent, bool raw)
 	    b.used + HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX; f = TAILQ_NEXT(f, entry))
 		add_frame(&b, f, raw);
 	skip(&b, *sent);
-	n = TEMP_FAILURE_RETRY(writev(fd, b.v, b.n));
+	n = RETRY(writev(fd, b.v, b.n));
 	if (n == -1)
 		return errno == EAGAIN ? 0 : -1;
 	*sent += (size_t)n;

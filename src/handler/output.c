@@ -125,7 +125,7 @@ stream_read(struct output_stream *s)
 	struct output *o = s->output;
 	char *bytes = s->use == STREAM_LOG ? log : others;
 	size_t max = s->use == STREAM_LOG && !o->cut ? READ_LOG : READ_MAX;
-	ssize_t n = TEMP_FAILURE_RETRY(read(s->fd, bytes, max));
+	ssize_t n = RETRY(read(s->fd, bytes, max));
 
 	if (n == 0 || (n == -1 && errno != EAGAIN))
 		stream_end(s);

@@ -52,10 +52,6 @@
 #define PAUSE_MIN	(100 * MSEC)
 #define PAUSE_MAX	(10 * SEC)
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL	0x0008U
-#endif
-
 static bool
 persists(const struct process *p)
 {
@@ -772,25 +768,6 @@ exited(struct subprocess *s, const struct spawner_exit *x)
 
 /* -- the start ------------------------------------------------------------------------- */
 
-/*
- * Makes the file not executable if the kernel knows the flag; kernels from 6.3 may
- * demand that.
- */
-static int
-new_memfd(void)
-{
-	static bool old_kernel;
-	int fd;
-
-	if (!old_kernel) {
-		fd = memfd_create("rqd-message", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-		if (fd != -1 || errno != EINVAL)
-			return fd;
-		old_kernel = true;
-	}
-	return memfd_create("rqd-message", MFD_CLOEXEC);
-}
-
 /* Writes the input of a handler of mode exec; the position is at its beginning then. */
 static int
 write_file(const struct process *p, int fd)
@@ -823,7 +800,7 @@ open_fds(struct process *p, int fd[SPAWN_FDS], const char **step)
 		use = STREAM_STATEMENTS;
 	} else {
 		*step = "memfd";
-		fd[0] = new_memfd();
+		fd[0] = fd_memory("rqd-message");
 		if (fd[0] == -1 || write_file(p, fd[0]) == -1)
 			return -1;
 		*step = "pipe";

@@ -401,7 +401,7 @@ spawn_init(bool is_privileged)
 	memories[CHILDREN] = map_memory();
 	pid = clone(probe, memories[CHILDREN], CLONE_VM | CLONE_VFORK, NULL);
 	if (pid != -1)
-		(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, __WALL));
+		(void)RETRY(waitpid(pid, NULL, __WALL));
 #if defined(__x86_64__) || defined(__aarch64__)
 	shares = probe_ran != 0;
 #endif

@@ -472,6 +472,6 @@ spawner_stop(struct spawner *s)
 	(void)close(s->orders);
 	(void)close(s->files);
 	(void)kill(s->pid, SIGCONT);		/* if somebody has stopped it */
-	(void)TEMP_FAILURE_RETRY(waitpid(s->pid, NULL, 0));
+	(void)RETRY(waitpid(s->pid, NULL, 0));
 	free(s);
 }

@@ -500,7 +500,7 @@ next_zombie(idtype_t type, pid_t id)
 {
 	siginfo_t si = { .si_signo = 0 };
 
-	return TEMP_FAILURE_RETRY(waitid(type, (id_t)id, &si, WEXITED | WNOHANG | WNOWAIT)) == 0 ?
+	return RETRY(waitid(type, (id_t)id, &si, WEXITED | WNOHANG | WNOWAIT)) == 0 ?
 	    si.si_pid : 0;
 }
 
@@ -509,7 +509,7 @@ reap(pid_t pid, struct rusage *usage)
 {
 	int status = 0;
 
-	(void)TEMP_FAILURE_RETRY(wait4(pid, &status, 0, usage));
+	(void)RETRY(wait4(pid, &status, 0, usage));
 	return status;
 }
 

@@ -125,7 +125,7 @@ spawner_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int f
 		control.head.cmsg_len = CMSG_LEN(nfds * sizeof(int));
 		memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(int));
 	}
-	return TEMP_FAILURE_RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
+	return RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
 }
 
 /* There is room for one control message of SPAWNER_FDS descriptors; the kernel drops others. */
@@ -140,7 +140,7 @@ spawner_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
 	ssize_t r;
 
 	*nfds = 0;
-	r = TEMP_FAILURE_RETRY(recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC));
+	r = RETRY(recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC));
 	if (r == -1)
 		return -1;
 	c = CMSG_FIRSTHDR(&m);

@@ -57,7 +57,7 @@ reap_some(void *arg)
 	pid_t pid;
 
 	for (int i = 0; i < TURN; i++) {
-		if ((pid = TEMP_FAILURE_RETRY(waitpid(-1, &status, WNOHANG))) <= 0)
+		if ((pid = RETRY(waitpid(-1, &status, WNOHANG))) <= 0)
 			return;
 		tell(t, pid, status);
 	}

@@ -1,23 +1,27 @@
 /*
- * systemd's notification protocol.
+ * systemd's notification protocol, as sd_notify(3) documents it.
  *
- * A notification is one datagram.  sd_notify(3) would wait while the manager's queue
- * is full, for instance because the manager is stuck.  So this file sends datagrams
- * to a Unix socket itself and waits 0.1 s at most.  libsystemd does the rest: other
- * address families, for which it may wait, and the watchdog's environment.
+ * A notification is one datagram to the Unix socket that $NOTIFY_SOCKET names, by a path or
+ * by "@" and an abstract name.  Virtual machines have other addresses ("vsock:"), which are
+ * for their first process, not for a service: they are ignored.
+ *
+ * libsystemd would wait while the manager's queue is full, for instance because the manager is
+ * stuck.  This file waits 0.1 s at most.
  *
  * Nothing is cached: each call reads $NOTIFY_SOCKET and opens a socket.
  */
 #include "loop/notify.h"
 
 #include <sys/socket.h>
+
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -32,14 +36,13 @@ notify(const char *fmt, ...)
 	char *text;
 	int fd;
 
-	if (name == NULL || name[0] == '\0')
+	if (name == NULL || (name[0] != '/' && name[0] != '@'))
 		return;
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (name[0] != '/' && name[0] != '@') {
-		(void)sd_notify(0, text);
-	} else if ((fd = fd_connect(SOCK_DGRAM, name)) != -1) {
+	fd = fd_connect(SOCK_DGRAM, name);
+	if (fd != -1) {
 		/* Waits while the manager's queue is full, but for SEND_WAIT at most. */
 		(void)fcntl(fd, F_SETFL, 0);
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
@@ -60,12 +63,28 @@ notify_reloading(void)
 	    (int64_t)ts.tv_sec * SEC + ts.tv_nsec / 1000);
 }
 
+/* A decimal number in the environment; -1: there is none, or something else. */
+static int64_t
+env_number(const char *name)
+{
+	const char *text = getenv(name);
+	long long n;
+	char *end;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return -1;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	return errno == 0 && *end == '\0' ? n : -1;
+}
+
+/* The manager sets both; a child that inherits them is not meant. */
 usec_t
 notify_watchdog_interval(void)
 {
-	uint64_t usec;
+	int64_t usec = env_number("WATCHDOG_USEC");
 
-	if (sd_watchdog_enabled(0, &usec) <= 0 || usec > INT64_MAX)
+	if (usec <= 0 || (getenv("WATCHDOG_PID") != NULL && env_number("WATCHDOG_PID") != getpid()))
 		return 0;
-	return (usec_t)(usec / 2);
+	return usec / 2;
 }

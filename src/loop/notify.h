@@ -1,6 +1,6 @@
 /*
- * systemd's notification protocol (sd_notify(3)).  Without $NOTIFY_SOCKET all
- * functions do nothing.  None of them fails, or waits longer than 0.1 s for a Unix socket.
+ * systemd's notification protocol (sd_notify(3)).  Without $NOTIFY_SOCKET, or if it is no
+ * Unix socket, all functions do nothing.  None of them fails, or waits longer than 0.1 s.
  */
 #pragma once
 

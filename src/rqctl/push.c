@@ -255,7 +255,7 @@ read_some(struct buf *in)
 	ssize_t n;
 
 	buf_reserve(in, 65536);
-	n = TEMP_FAILURE_RETRY(read(STDIN_FILENO, in->data + in->len, 65536));
+	n = RETRY(read(STDIN_FILENO, in->data + in->len, 65536));
 	in->len += n > 0 ? (size_t)n : 0;
 	return n;
 }

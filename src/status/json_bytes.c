@@ -2,22 +2,20 @@
 #include "status/json_bytes.h"
 
 #include <math.h>
-#include <resolv.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/util.h"
 
 char *
 json_get_bytes(const json_t *object, const char *name, size_t *len)
 {
 	const json_t *value = json_object_get(object, name);
-	char *key, *data;
-	size_t room;
-	int n;
+	char *key;
 
 	if (json_is_string(value)) {
 		*len = json_string_length(value);
@@ -29,23 +27,13 @@ json_get_bytes(const json_t *object, const char *name, size_t *len)
 	if (!json_is_string(value) ||
 	    strlen(json_string_value(value)) != json_string_length(value))
 		return NULL;
-	room = json_string_length(value) / 4 * 3 + 4;
-	data = xmalloc(room);
-	n = b64_pton(json_string_value(value), (unsigned char *)data, room);
-	if (n == -1) {
-		free(data);
-		return NULL;
-	}
-	*len = (size_t)n;
-	data[n] = '\0';
-	return data;
+	return base64_decode(json_string_value(value), len);
 }
 
 void
 json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 {
 	json_t *value = json_stringn(data, len);
-	size_t room = (len + 2) / 3 * 4 + 1;
 	char *key, *text;
 
 	if (value != NULL) {
@@ -53,8 +41,7 @@ json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 		return;
 	}
 	key = xasprintf("%s_base64", name);
-	text = xmalloc(room);
-	(void)b64_ntop((const unsigned char *)data, len, text, room);
+	text = base64_encode(data, len);
 	json_object_set_new(object, key, json_string(text));
 	free(text);
 	free(key);

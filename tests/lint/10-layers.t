@@ -70,8 +70,14 @@ libraries() {
 		only("^<hiredis/adapters/", "^none of ours")
 		only("^<confuse\\.h", "^src/config/")
 		only("^<jansson\\.h", "^src/(policy|status|service|rqctl)/")
-		only("^<systemd/", "^src/loop/")
+		only("^<systemd/", "^none of ours")
 	}'
+}
+
+# One way in every build: what a C library lacks, base/ has itself, for all.
+conditional() {
+	grep -lE '^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)\>' src/base/*.[ch] src/loop/*.[ch] |
+	    awk 'NR > 1 { print $0 " has conditions of the preprocessor, as " first; next } { first = $0 }'
 }
 
 # A source belongs to the library of its floor, and to one only.
@@ -186,7 +192,8 @@ floors_exist() {
 silent 'every floor has its folder' floors_exist
 silent 'no #include points upwards or sideways' upwards
 silent 'only rqctl includes rqctl/; it includes neither engine/ nor service/' tops
-silent 'libevent, hiredis, libconfuse, jansson, libsystemd on their floors only' libraries
+silent 'libevent, hiredis, libconfuse, jansson on their floors only; libsystemd nowhere' libraries
+silent 'one file at most of base/ and loop/ has #if or #ifdef' conditional
 silent 'every source is in the library of its floor' sources
 silent 'every source begins with its own header' own_first
 silent 'no two files of a folder call each other in a circle' circles

@@ -7,7 +7,7 @@
 [ -f "$BUILDDIR/Makefile" ] || skip_all 'not configured'
 CC=$(built CC)
 FLAGS="$(built HIREDIS_CFLAGS) $(built EVENT_CFLAGS) $(built CONFUSE_CFLAGS)
-$(built SYSTEMD_CFLAGS) $(built JANSSON_CFLAGS)"
+$(built JANSSON_CFLAGS)"
 
 compile() {
 	# shellcheck disable=SC2086

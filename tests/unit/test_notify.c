@@ -94,6 +94,8 @@ TEST(test_none)
 	notify("READY=1");
 	setenv("NOTIFY_SOCKET", "relative", 1);
 	notify("READY=1");
+	setenv("NOTIFY_SOCKET", "vsock:2:1234", 1);
+	notify("READY=1");
 	memset(longname, 'x', sizeof(longname));
 	longname[0] = '/';
 	longname[sizeof(longname) - 1] = '\0';
@@ -125,6 +127,8 @@ TEST(test_stuck)
 
 TEST(test_watchdog)
 {
+	static const char *const junk[] = { "junk", "", "0", "-3", " 3", "3s", "+3",
+	    "18446744073709551615", "99999999999999999999" };
 	char pid[32];
 
 	unsetenv("WATCHDOG_USEC");
@@ -137,7 +141,12 @@ TEST(test_watchdog)
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
 	setenv("WATCHDOG_PID", pid, 1);
 	assert_int_equal(notify_watchdog_interval(), 1500000);
-	setenv("WATCHDOG_USEC", "junk", 1);
+	for (size_t i = 0; i < ARRAY_LEN(junk); i++) {
+		setenv("WATCHDOG_USEC", junk[i], 1);
+		assert_int_equal(notify_watchdog_interval(), 0);
+	}
+	setenv("WATCHDOG_USEC", "3000000", 1);
+	setenv("WATCHDOG_PID", "junk", 1);
 	assert_int_equal(notify_watchdog_interval(), 0);
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #include "base/stats.h"
 
@@ -63,6 +64,31 @@ TEST(test_random)
 		sum += v;
 	}
 	assert_true(sum > 4700 && sum < 5300);
+}
+
+/* The system's own table, in a C library that has one; rqd does without. */
+extern const char *sigabbrev_np(int) __attribute__((__weak__));
+
+TEST(test_signals)
+{
+	char got[UTIL_SIGNAL_MAX], want[UTIL_SIGNAL_MAX];
+	const char *name;
+	int i;
+
+	assert_string_equal(util_signal(SIGKILL, got), "SIGKILL");
+	assert_string_equal(util_signal(SIGTERM, got), "SIGTERM");
+	assert_string_equal(util_signal(0, got), "SIG0");
+	assert_string_equal(util_signal(-7, got), "SIG-7");
+	assert_string_equal(util_signal(SIGRTMIN + 1, got),
+	    (snprintf(want, sizeof(want), "SIG%d", SIGRTMIN + 1), want));
+	for (i = 0; sigabbrev_np != NULL && i < 1000; i++) {
+		name = sigabbrev_np(i);
+		if (name != NULL)
+			snprintf(want, sizeof(want), "SIG%s", name);
+		else
+			snprintf(want, sizeof(want), "SIG%d", i);
+		assert_string_equal(util_signal(i, got), want);
+	}
 }
 
 TEST(test_distance)
