@@ -13,7 +13,8 @@
  * with a record where possible, so that writers sharing a pipe do not mix.
  *
  * sd_journal_sendv(3) waits while the journal's socket is full.  So this file speaks the
- * journal's native protocol itself: a record is a datagram of lines NAME=value.
+ * journal's native protocol itself: a record is a datagram of lines NAME=value.  A record that
+ * is too long for that is a sealed file, whose descriptor is sent.
  */
 #include "base/log.h"
 
@@ -192,6 +193,36 @@ put_record(struct buf *b, enum log_level level, const char *event, const struct 
 
 /* -- one write ---------------------------------------------------------------- */
 
+/* The journal reads the record from a file in memory that nobody can change any more. */
+static ssize_t
+send_as_file(const char *p, size_t n)
+{
+	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } u = { .room = { 0 } };
+	struct msghdr m = { .msg_control = u.room, .msg_controllen = sizeof(u.room) };
+	int fd = fd_memory("rqd-record");
+	ssize_t r = -1;
+
+	u.head.cmsg_level = SOL_SOCKET;
+	u.head.cmsg_type = SCM_RIGHTS;
+	u.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&u.head), &fd, sizeof(int));
+	if (fd != -1 && fd_write_at(fd, p, n, 0) == 0 && fcntl(fd, F_ADD_SEALS,
+	    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
+		r = sendmsg(sink.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	fd_close(&fd);
+	return r;
+}
+
+static ssize_t
+send_once(const char *p, size_t n)
+{
+	ssize_t r = send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (r == -1 && sink.way == WAY_JOURNAL && (errno == EMSGSIZE || errno == ENOBUFS))
+		r = send_as_file(p, n);
+	return r;
+}
+
 /* The log daemon may have been restarted: its socket is then a new one. */
 static ssize_t
 send_datagram(const char *p, size_t n)
@@ -199,12 +230,12 @@ send_datagram(const char *p, size_t n)
 	ssize_t r = -1;
 
 	if (sink.fd != -1)
-		r = send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		r = send_once(p, n);
 	if (r == -1 && (sink.fd == -1 || errno == ECONNREFUSED || errno == ENOTCONN ||
 	    errno == ECONNRESET)) {
 		fd_close(&sink.fd);
 		sink.fd = fd_connect(SOCK_DGRAM, sink.path);
-		r = sink.fd == -1 ? -1 : send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		r = sink.fd == -1 ? -1 : send_once(p, n);
 	}
 	return r;
 }
@@ -320,7 +351,7 @@ write_queue(void)
 			sink.blocked = true;
 		} else if (r == -1 && errno == EINTR) {
 			continue;
-		} else if (is_datagram()) {	/* one that is too long is lost alone */
+		} else if (is_datagram()) {	/* too long for syslog: it is lost alone */
 			sink.error = errno == EMSGSIZE ? sink.error : errno;
 			sink.out += n;
 			sink.lost++;

@@ -711,21 +711,92 @@ FIXTURE_TEST(test_journal_slow)
 	journal_off(old, fd, path);
 }
 
-/* A record too long for a datagram is lost, and no other. */
+/* Takes a message that brings a file, and returns what the journal would read of it. */
+static char *
+take_file(int sock, size_t *len)
+{
+	enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL };
+	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } u;
+	char text[64], *record;
+	struct iovec v = { text, sizeof(text) };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u,
+	    .msg_controllen = sizeof(u) };
+	struct stat st;
+	int fd;
+
+	assert_int_equal(recvmsg(sock, &m, MSG_CMSG_CLOEXEC), 0);
+	assert_non_null(CMSG_FIRSTHDR(&m));
+	assert_int_equal(u.head.cmsg_type, SCM_RIGHTS);
+	memcpy(&fd, CMSG_DATA(&u.head), sizeof(fd));
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & SEALS, SEALS);
+	assert_int_equal(fstat(fd, &st), 0);
+	*len = (size_t)st.st_size;
+	record = xcalloc(1, *len + 1);
+	assert_int_equal(pread(fd, record, *len, 0), (ssize_t)*len);
+	close(fd);
+	return record;
+}
+
+/* A record too long for a datagram comes as a sealed file; none is lost. */
 FIXTURE_TEST(test_journal_long)
 {
 	enum { LONG = 1000000 };
-	char *path, *big = xmalloc(LONG), got[4096];
+	char *path, *big = xmalloc(LONG), got[4096], *s, *p;
 	int fd, old = journal_on(&fd, &path);
 	uint64_t dropped = log_dropped();
+	size_t len;
 
 	memset(big, 'z', LONG);
-	log_event(LOG_LV_INFO, "big", NULL, LF_MEM("line", big, LONG));
-	assert_int_equal(log_dropped(), dropped + 1);
+	log_event(LOG_LV_INFO, "big", NULL, LF_INT("n", 7), LF_MEM("line", big, LONG));
+	s = take_file(fd, &len);
+	assert_memory_equal(s, "SYSLOG_IDENTIFIER=", 18);
+	p = strstr(s, "\nPRIORITY=6\nMESSAGE=level=info event=big n=7 line=z");
+	assert_non_null(p);
+	assert_string_equal(strrchr(p, 'z'), "z\nRQD_EVENT=big\nRQD_N=7\n");
+	assert_true(len > LONG);
+	free(s);
 	log_event(LOG_LV_INFO, "next", NULL);
-	assert_true(recv(fd, got, sizeof(got), 0) > 0);		/* dropped=1 */
 	assert_true(recv(fd, got, sizeof(got), 0) > 0);
-	assert_int_equal(log_dropped(), dropped + 1);
+	assert_int_equal(log_dropped(), dropped);
+	journal_off(old, fd, path);
+	free(big);
+}
+
+/* Long records wait like others while the journal does not read. */
+FIXTURE_TEST(test_journal_long_slow)
+{
+	enum { LONG = 300000, RECORDS = 12 };
+	char *path, *big = xmalloc(LONG), got[4096], *s;
+	int fd, old = journal_on(&fd, &path), i, n = 0, large = 0;
+	uint64_t dropped = log_dropped();
+	struct msghdr m = { .msg_control = NULL };
+	size_t len;
+
+	memset(big, 'z', LONG);
+	for (i = 0; i < 500; i++)
+		log_event(LOG_LV_INFO, "small", NULL);
+	for (i = 0; i < RECORDS; i++)
+		log_event(LOG_LV_INFO, "big", NULL, LF_MEM("line", big, LONG));
+	assert_int_not_equal(log_waiting_fd(), -1);
+	for (i = 0; i < 100000 && n + large < 500 + RECORDS; i++) {
+		ssize_t r = recvmsg(fd, &m, MSG_PEEK | MSG_TRUNC);
+
+		log_flush();
+		if (r == -1)
+			continue;
+		if (r == 0) {
+			s = take_file(fd, &len);
+			assert_true(len > LONG);
+			free(s);
+			large++;
+		} else {
+			assert_true(recv(fd, got, sizeof(got), 0) > 0);
+			n++;
+		}
+	}
+	assert_int_equal(n, 500);
+	assert_int_equal(large, RECORDS);
+	assert_int_equal(log_dropped(), dropped);
 	journal_off(old, fd, path);
 	free(big);
 }
