@@ -76,8 +76,6 @@ enum turn suspension_turn(struct suspension *);
  * failure counts as no attempt of its message.
  */
 bool	suspension_doubts(const struct suspension *);
-/* An operator has asked for a probe. */
-void	suspension_probe_now(struct suspension *);
 
 /* A message has its verdict.  Returns how many times it has failed in the row; 0: not now. */
 unsigned suspension_note(struct suspension *, const struct message *, const struct verdict *);

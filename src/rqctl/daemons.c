@@ -1,5 +1,5 @@
 /*
- * rqctl daemons, quiet, probe: lists the live daemons, and sends them hints.
+ * rqctl daemons, quiet: lists the live daemons, and sends them hints.
  *
  * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
  * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
@@ -137,47 +137,5 @@ quiet_run(struct ctl *c)
 	if (n == 0)
 		ctl_error(c, EX_NOTHING, "there is no live daemon %s: rqctl daemons lists them",
 		    name);
-	fleet_done(&f);
-}
-
-void
-probe_run(struct ctl *c)
-{
-	const char *key = c->target.key, *name = c->target.name, *instance;
-	struct depth d;
-	struct fleet f;
-	size_t i, n = 0;
-	char *hint;
-
-	if (picture_depths(c, &c->target, 1, &d) == -1)
-		return;
-	if (picture_fleet(c, &f) == -1) {
-		depth_done(&d);
-		return;
-	}
-	hint = xasprintf("probe %s", key);
-	for (i = 0; i < f.n; i++) {
-		if (strcmp(fleet_text(fleet_queue(&f.daemons[i], key), "state"), "suspended") != 0)
-			continue;
-		n++;
-		instance = f.daemons[i].instance;
-		if (send_hint(c, instance, hint))
-			ctl_result(c, json_set(json_object(), "daemon:s queue:s done:s", instance,
-			    name, "probe"), "%s probes %s", instance, name);
-	}
-	if (n == 0)
-		ctl_error(c, EX_NOTHING, "no daemon has suspended %s", name);
-	else if (d.paused)
-		ctl_error(c, EX_NOTHING, "%s is paused: rqctl resume %s", name, name);
-	else if (state_is_empty(&d))
-		ctl_error(c, EX_NOTHING, "%s has no message to try: its next one is the probe",
-		    name);
-	else if (d.in_flight > 0)
-		ctl_note("a message of %s runs: if it is the probe, no other begins", name);
-	else if (d.waiting == 0 && d.due == 0)
-		ctl_note("no message of %s is due: a daemon tries one that has failed since its "
-		    "last success; rqctl retry now %s --all makes the others due", name, name);
-	free(hint);
-	depth_done(&d);
 	fleet_done(&f);
 }

@@ -29,11 +29,9 @@ run(struct ctl *c, int argc, char **argv)
 	else if (ctl_given(c, OPT_HELP))
 		help_print(c->args.verb);
 	else {
-		c->hold = check_is_plugin(c);
 		if ((c->args.verb->flags & VERB_LOCAL) != 0 || ctl_configure(c) == 0)
 			c->args.verb->run(c);
 		ctl_note_unknown(c);
-		check_end(c);
 	}
 	free(cause);
 }

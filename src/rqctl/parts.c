@@ -1,6 +1,6 @@
 /*
  * rqctl peek, and the verbs on one part of a queue: retry list, now; delayed list, now, cancel;
- * bury; dead list, show, export, retry, drop, move.
+ * bury; dead list, show, export, retry, drop.
  *
  * Each is a walk over the selected messages of a part, page by page, which lists, writes or
  * changes them.  A change is a row of `actions`: a step that changes some messages in one call.
@@ -20,7 +20,6 @@
 #include "base/units.h"
 #include "policy/message.h"
 #include "queue/pausetext.h"
-#include "redis/slots.h"
 #include "rqctl/letters.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
@@ -46,7 +45,6 @@ struct walk {
 	bool		 write;		/* to write letters in full; */
 	bool		 json;		/* as JSON */
 	const struct action *action;	/* to change them; NULL: only counts them */
-	const struct target *to;	/* of dead retry, move: whose retries they become */
 	char		*error;		/* of bury; owned */
 	int64_t		 most;		/* matches at which it stops; 0: no limit */
 	double		 rate;		/* changes per second; 0: no limit */
@@ -385,16 +383,14 @@ bury(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
 	return end_retries(w, members, i, n, true, gone);
 }
 
-/* Puts letters back into their queue, or into w->to. */
+/* Puts letters back into their queue. */
 static int
 retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
 {
 	enum { RETRY_DONE, RETRY_MOVED };	/* returned by dead_retry.lua */
 	const char *dead = w->ctl->target.keys.name[KEY_DEAD];
-	/* The target's keys are those of the letters' shard. */
-	const struct target *to = w->to != NULL ? w->to : &w->ctl->target;
-	char *const *k = to->keys.name;
-	bool ids = to->source == SOURCE_IDS;
+	char *const *k = w->ctl->target.keys.name;
+	bool ids = w->ctl->target.source == SOURCE_IDS;
 	struct words words = ids ? ask_format("%s %s %s %s %s %s " STEP_BYTES, k[KEY_QUEUE], dead,
 	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]) :
 	    ask_format("%s %s %s %s %s " STEP_BYTES, k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
@@ -436,8 +432,6 @@ static const struct action actions[] = {
 	    .what = "failed or deferred message", .word = "buried", .thing = "message" },
 	{ .verb = "dead retry", .part = PART_DEAD, .step = retry_letters, .ask = "retry",
 	    .what = "dead letter", .word = "retried" },
-	{ .verb = "dead move", .part = PART_DEAD, .step = retry_letters, .ask = "move",
-	    .what = "dead letter", .word = "moved" },
 	{ .verb = "dead drop", .part = PART_DEAD, .step = drop_letters, .ask = "drop",
 	    .what = "dead letter", .word = "dropped", .removes = true },
 };
@@ -879,28 +873,6 @@ parts_show(struct ctl *c)
 	end(&w, "dead letter");
 }
 
-/* Takes the queue to which dead move moves; -1 after an error was reported. */
-static int
-find_destination(struct ctl *c, struct target *to)
-{
-	const char *name = c->args.words[--c->args.nwords], *from = c->target.name;
-	const struct keys *a = &c->target.keys, *b = &to->keys;
-
-	c->args.words[c->args.nwords] = NULL;
-	if (target_find(c, name, VERB_KEEPING, to) == -1)
-		return -1;
-	if (strcmp(name, from) == 0)
-		return ctl_error(c, EX_USAGE, "%s is the same queue: use rqctl dead retry", name);
-	/* dead_retry.lua needs the keys of both queues in one slot. */
-	if (!ctl_is_cluster(c) || (c->target.nkeys == 1 && to->nkeys == 1 &&
-	    slot_of(a->name[KEY_QUEUE], a->len[KEY_QUEUE]) ==
-	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE])))
-		return 0;
-	return ctl_error(c, EX_USAGE, "the keys of %s and %s are in different slots of the "
-	    "cluster: copy the dead letters by rqctl dead export %s | rqctl dead import %s, then "
-	    "drop them here and retry them there", from, name, from, name);
-}
-
 /* Reports what was changed, also after an error or an interruption. */
 static void
 report(const struct walk *w, const struct action *a, bool dry)
@@ -928,23 +900,17 @@ void
 parts_change(struct ctl *c)
 {
 	unsigned flags = c->args.verb->flags;
-	bool dry = ctl_given(c, OPT_DRY_RUN), move = strcmp(c->args.verb->name, "dead move") == 0;
+	bool dry = ctl_given(c, OPT_DRY_RUN);
 	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||
 	    ((flags & VERB_ASKS_ALL) != 0 && ctl_given(c, OPT_ALL)));
 	const char *why = ctl_value(c, OPT_BURY_WHY);
 	const struct action *a = actions;
-	struct target to = { .nkeys = 0 };
 	struct walk w = { .ctl = c };
 	char *who, text[OUT_NUMBER_MAX];
 
 	while (strcmp(a->verb, c->args.verb->name) != 0)
 		a++;
 	w.part = a->part;
-	if (move && find_destination(c, &to) == -1) {
-		target_done(&to);
-		return;
-	}
-	w.to = move ? &to : NULL;
 	if (begin(&w) == 0 && (dry || ask))
 		walk(&w);
 	if (c->status == 0 && !dry && (!ask || (w.matched > 0 && ctl_confirm(c, "%s %s %s%s of %s",
@@ -966,5 +932,4 @@ parts_change(struct ctl *c)
 	if (w.matched > 0 && (c->status == 0 || w.done > 0))
 		report(&w, a, dry);
 	end(&w, a->what);
-	target_done(&to);
 }

@@ -36,7 +36,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_LINES] = { "lines", 'l', NULL, "each line of standard input is a message" },
 	[OPT_DELAY] = { "delay", 0, "DURATION", "deliver after DURATION: 30s, 5m, 2h" },
 	[OPT_AT] = { "at", 0, "TIME", "deliver at 08:00, 2026-11-21T08:00:00Z or @1795248000" },
-	[OPT_WATCH] = { "watch", 'w', NULL, "refresh until q is typed" },
+	[OPT_WATCH] = { "watch", 'w', NULL, "print again and again; Control-C ends it" },
 	[OPT_INTERVAL] = { "interval", 0, "DURATION",
 	    "with -w: time between refreshes (2s)" },
 	[OPT_COUNT] = { "count", 0, "N", "show at most N" },
@@ -77,7 +77,6 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_RERUN] = { "retry", 0, NULL, "end the runs, and try the messages again" },
 	[OPT_GROUP] = { "group", 0, "GROUP", "cancel all messages of this group" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
-	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
 	    "a problem if one waits longer: 5m, 5m:30m or :30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
@@ -90,7 +89,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 
 const struct verb verb_table[] = {
 	{ "status", "[QUEUE...]", "show queues, their daemons, and what blocks them",
-	    "With -w, it redraws like top(1); arrows scroll, q quits.",
+	    NULL,
 	    OPT(WATCH) | OPT(INTERVAL), 0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
 	{ "queues", "[QUEUE...]", "list the queues of the configuration", NULL,
 	    OPT(NAMES) | OPT(KEYS), 0, -1, VERB_JSON | VERB_QUEUES, queues_run, 0 },
@@ -138,16 +137,6 @@ const struct verb verb_table[] = {
 	    "Without ID and filters, it writes all of them. A message that is not UTF-8 is\n"
 	    "written in base64, as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
 	    VERB_KEEPING, parts_show, 0 },
-	{ "dead import", "QUEUE", "restore dead letters that dead export has written",
-	    "Reads standard input, one object per line. It skips a dead letter that exists with\n"
-	    "its number. A dead letter gets a new number if the queue has had newer ones: do\n"
-	    "not import such a file twice. Exits with 65 at a line that is not a dead letter.", 0,
-	    1, 1, VERB_JSON | VERB_KEEPING, dead_import, 0 },
-	{ "dead move", "QUEUE [ID...] TO", "move dead letters into another queue",
-	    "They are due there at once and begin with attempt 1. Select them by ID, by\n"
-	    "filters, or with --all, which asks first.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 2, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, parts_change, 0 },
 	{ "retry list", "QUEUE", "list retries, the next one first", NULL,
 	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
 	{ "retry now", "QUEUE [ID...]", "make retries due now",
@@ -186,8 +175,6 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_run, 0 },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
 	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_resume, 0 },
-	{ "probe", "QUEUE", "try one message of a suspended queue now", NULL, 0, 1, 1,
-	    VERB_JSON | VERB_ANY | VERB_LINES, probe_run, 0 },
 	{ "quiet", "HOST|INSTANCE", "make a daemon take no new messages",
 	    "Messages in flight are finished. Quiet lasts until --end, a reload or a restart.",
 	    OPT(END), 1, 1, VERB_JSON | VERB_LINES, quiet_run, 0 },
@@ -204,18 +191,14 @@ const struct verb verb_table[] = {
 	    "lock was not free in time; with 76 if the lock was lost while the command ran,\n"
 	    "which rqctl then terminates.",
 	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run, 0 },
-	{ "locks", "", "list locks and their holders",
-	    "Scans the names of all keys in Redis, in steps.", OPTS_LIST,
-	    0, 0, VERB_JSON, locks_run, 1000 },
 	{ "unlock", "NAME", "break a lock",
 	    "Without --force, it only prints the holder, and exits with 75. If rqctl holds the\n"
 	    "lock, it terminates its command at the next renewal.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
 	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
-	    "reached, 3 if it cannot tell. With --plugin or a threshold, it prints as a plugin\n"
-	    "of Nagios or Icinga does. A threshold is for each queue.",
-	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
+	    "reached, 3 if it cannot tell. A threshold is for each queue.",
+	    OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
 	{ "acl", "", "print the command that makes rqd's user in Redis",

@@ -29,7 +29,7 @@ enum opt {
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_END,
 	OPT_LETTER, OPT_RERUN, OPT_SCAN, OPT_GROUP,
-	OPT_PLUGIN, OPT_WARN_LATENCY, OPT_WARN_WAITING, OPT_WARN_DEAD,
+	OPT_WARN_LATENCY, OPT_WARN_WAITING, OPT_WARN_DEAD,
 	OPT_COMPLETION,
 	OPT_MAX
 };
@@ -112,9 +112,9 @@ int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHE
 void	args_done(struct args *);
 
 /* The functions of the verbs, each in the file of its group. */
-verb_fn	acl_run, cancel_run, check_run, daemons_run, dead_import, forget_run, help_run, lock_run,
-	locks_run, parts_change, parts_list, parts_show, pause_resume, pause_run, peek_run,
-	ping_run, probe_run, purge_run, push_run, queues_run, quiet_run, running_run,
+verb_fn	acl_run, cancel_run, check_run, daemons_run, forget_run, help_run, lock_run,
+	parts_change, parts_list, parts_show, pause_resume, pause_run, peek_run,
+	ping_run, purge_run, push_run, queues_run, quiet_run, running_run,
 	schedules_push, schedules_run, show_run, status_run, try_run, unlock_run;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
@@ -129,6 +129,3 @@ void	schedules_missed(struct ctl *, void (*report)(const struct schedule_config 
 	    void *), void *arg);
 /* The exit status of check, 0 to 3, for one of check_run() or of <sysexits.h>. */
 int	check_status(int);
-/* Whether check prints as a plugin: errors are then held, and check_end() prints the first. */
-bool	check_is_plugin(const struct ctl *);
-void	check_end(struct ctl *);
