@@ -41,6 +41,7 @@
 #define UNDO_MAX	SEC		/* to unlock one that may never have been taken */
 #define SENTINELS_MAX	(3 * SEC)	/* time to ask other Sentinels after a wrong master */
 
+#define SHOWN		60		/* bytes of a value that another program has set */
 #define SINCE_MAX	1e11		/* later than any clock of Redis */
 #define RENEWALS	3		/* per ttl; older answers are of no use */
 
@@ -625,4 +626,17 @@ lock_holder(const char *value, struct lock_holder *h)
 	if (sscanf(value, "%*[0-9a-z] %255s %ld %lf%n", h->host, &h->pid, &h->since, &end) != 3 ||
 	    end == -1 || value[end] != '\0' || !(h->since > 0 && h->since < SINCE_MAX))
 		*h = (struct lock_holder){ .pid = 0 };
+}
+
+char *
+lock_holder_text(const char *value)
+{
+	char since[CLOCK_TEXT_MAX];
+	struct lock_holder h;
+
+	lock_holder(value, &h);
+	if (h.host[0] == '\0')
+		return xasprintf("another program: \"%.*s\"", SHOWN, value);
+	return xasprintf("%s, process %ld, since %s", h.host, h.pid,
+	    clock_text((wall_t)(h.since * (double)SEC), since));
 }

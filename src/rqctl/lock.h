@@ -74,3 +74,9 @@ struct lock_holder {
 	double	since;		/* Redis' time */
 };
 void		 lock_holder(const char *value, struct lock_holder *);
+/*
+ * Describes the holder by a lock's value: "web3, process 4711, since
+ * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller
+ * frees it.
+ */
+char		*lock_holder_text(const char *value);

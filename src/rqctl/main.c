@@ -47,7 +47,7 @@ main(int argc, char **argv)
 	run(&ctl, argc, argv);
 	if (out_end() == -1 && errno != EPIPE)
 		ctl_error(&ctl, EX_IOERR, "standard output: %s", strerror(errno));
-	if (ctl.args.verb != NULL && ctl.args.verb->run == check_run)
+	if (ctl.args.verb == &verb_check)
 		ctl.status = check_status(ctl.status);
 	ctl_done(&ctl);
 	return ctl.status;

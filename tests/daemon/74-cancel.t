@@ -181,7 +181,7 @@ r zrem qBACKUP 77 >/dev/null
 r hdel qCONTEXT 77 >/dev/null
 
 r lpush q 'no id' >/dev/null
-is "$(ctl cancel q '' 2>&1; echo $?)" 'rqctl: the id of a message is empty
+is "$(ctl cancel q '' 2>&1; echo $?)" 'rqctl: an id or a group is empty
 64' 'an empty id is none, and not that of all messages without one'
 
 # -- what nobody should send ---------------------------------------------------------------

@@ -159,20 +159,17 @@ TEST(mistakes_are_said)
 static void
 no_verb_has_both(size_t i, size_t k)
 {
-	const struct verb *v;
-
-	for (v = verb_table; v->name != NULL; v++)
+	EACH_VERB(v)
 		assert_false((verb_options(v) >> i & 1) != 0 && (verb_options(v) >> k & 1) != 0);
 }
 
 /* Every verb and option has help, and no verb has two options of one name. */
 TEST(tables_are_whole)
 {
-	const struct verb *v;
 	size_t i, k;
 	int words;
 
-	for (v = verb_table; v->name != NULL; v++) {
+	EACH_VERB(v) {
 		assert_non_null(v->args);
 		assert_non_null(v->help);
 		assert_non_null(v->run);

@@ -1,9 +1,4 @@
-/*
- * rqctl daemons, quiet: lists the live daemons, and sends them hints.
- *
- * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
- * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
- */
+/* rqctl daemons: lists the live daemons, and where they disagree. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +9,6 @@
 #include "rqctl/picture.h"
 
 #define SETTINGS_MAX	10	/* queues with different settings that are listed */
-
-/* -- daemons ---------------------------------------------------------------------- */
 
 static void
 daemon_row(struct listing *l, const struct daemon *d, double now)
@@ -72,7 +65,7 @@ list_differences(const struct fleet *f)
 	free(served);
 }
 
-void
+static void
 daemons_run(struct ctl *c)
 {
 	double now = ask_time(c);
@@ -98,44 +91,11 @@ daemons_run(struct ctl *c)
 	fleet_done(&f);
 }
 
-/* -- hints ------------------------------------------------------------------------ */
-
-/* Sends a hint; returns whether the daemon has received it. */
-static bool
-send_hint(struct ctl *c, const char *instance, const char *hint)
-{
-	int64_t heard = ask_number(ask(c, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, instance, hint));
-
-	heard = ask_heard(c, instance, heard);
-	if (heard == 0)
-		ctl_error(c, EX_UNAVAILABLE, "%s is not subscribed to %s%s: Redis forbids it, or "
-		    "its version is too old", instance, KEYS_CONTROL_PREFIX, instance);
-	return heard > 0;
-}
-
-void
-quiet_run(struct ctl *c)
-{
-	const char *name = c->args.words[0], *instance, *hint;
-	bool end = ctl_given(c, OPT_END);
-	struct fleet f;
-	size_t i, n = 0;
-
-	if (picture_fleet(c, &f) == -1)
-		return;
-	hint = end ? "end_quiet" : "quiet";
-	for (i = 0; i < f.n; i++) {
-		instance = f.daemons[i].instance;
-		if (strcmp(name, instance) != 0 &&
-		    strcmp(name, fleet_text(f.daemons[i].beat, "name")) != 0)
-			continue;
-		n++;
-		if (send_hint(c, instance, hint))
-			ctl_result(c, json_set(json_object(), "daemon:s done:s", instance, hint),
-			    "%s: %s", end ? "no longer quiet" : "quiet", instance);
-	}
-	if (n == 0)
-		ctl_error(c, EX_NOTHING, "there is no live daemon %s: rqctl daemons lists them",
-		    name);
-	fleet_done(&f);
-}
+const struct verb verb_daemons = {
+	.name = "daemons",
+	.args = "",
+	.help = "list live daemons and the queues that they serve",
+	.more = "Also reports where daemons disagree about a queue.",
+	.flags = VERB_JSON,
+	.run = daemons_run,
+};

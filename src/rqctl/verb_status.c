@@ -196,7 +196,7 @@ repeat(struct ctl *c, usec_t interval)
 	buf_done(&b);
 }
 
-void
+static void
 status_run(struct ctl *c)
 {
 	usec_t interval = 2 * SEC;
@@ -223,3 +223,13 @@ status_run(struct ctl *c)
 		picture_done(&p);
 	}
 }
+
+const struct verb verb_status = {
+	.name = "status",
+	.args = "[QUEUE...]",
+	.help = "show queues, their daemons, and what blocks them",
+	.options = OPT(WATCH) | OPT(INTERVAL),
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_QUEUES,
+	.run = status_run,
+};

@@ -361,7 +361,7 @@ show_entry(struct show *s)
 	return 0;
 }
 
-void
+static void
 show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
@@ -388,3 +388,16 @@ show_run(struct ctl *c)
 	json_decref(s.places);
 	fleet_done(&s.fleet);
 }
+
+const struct verb verb_show = {
+	.name = "show",
+	.args = "QUEUE ID",
+	.help = "show where a message is, and its attempts",
+	.more = "ID is the message's id or its tag. Of the messages that wait "
+	    "for their first delivery, rqctl searches the next thousand.",
+	.options = OPT(RAW),
+	.min_args = 2,
+	.max_args = 2,
+	.flags = VERB_JSON | VERB_KEEPING,
+	.run = show_run,
+};

@@ -1,7 +1,5 @@
 /*
- * rqctl lock, unlock.  unlock breaks a lock.
- *
- * lock runs a command under a lock, as flock(1) does.  One loop serves the lock
+ * rqctl lock: runs a command under a lock, as flock(1) does.  One loop serves the lock
  * (rqctl/lock.h) and the command, so neither waits for a Redis that hangs.  The command stays in
  * rqctl's process group, with its terminal and descriptors.  The terminal sends its signals to
  * the command, too; rqctl passes on a signal that was sent to rqctl alone.
@@ -31,8 +29,6 @@
 #include "rqctl/ask.h"
 #include "rqctl/lock.h"
 
-#define VALUE_END	"511"		/* lock.lua compares 512 bytes */
-#define SHOWN		60		/* bytes of a value that another program has set */
 
 #define TTL_DEFAULT	(30 * SEC)
 #define TTL_MIN		(1 * SEC)
@@ -42,65 +38,6 @@
 #define KILLS_MAX	100
 
 #define EX_LOST		76		/* EX_PROTOCOL */
-
-/* -- holders ---------------------------------------------------------------------- */
-
-/*
- * Describes the holder by a lock's value: "web3, process 4711, since
- * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller
- * frees it.
- */
-static char *
-holder_text(const char *value)
-{
-	char since[CLOCK_TEXT_MAX];
-	struct lock_holder h;
-
-	lock_holder(value, &h);
-	if (h.host[0] == '\0')
-		return xasprintf("another program: \"%.*s\"", SHOWN, value);
-	return xasprintf("%s, process %ld, since %s", h.host, h.pid,
-	    clock_text((wall_t)(h.since * (double)SEC), since));
-}
-
-/* -- unlock ----------------------------------------------------------------------- */
-
-void
-unlock_run(struct ctl *c)
-{
-	bool dry = ctl_given(c, OPT_DRY_RUN);
-	const char *name = c->args.words[0], *text;
-	int64_t n = ask_number(ask(c, "EXISTS %s%s", KEYS_LOCK_PREFIX, name));
-	struct redisReply *value, *broken;
-	size_t len = 0;
-	char *holder;
-
-	if (n == 0)
-		ctl_error(c, EX_NOTHING, "nobody holds lock %s", name);
-	if (n <= 0 ||
-	    (value = ask(c, "GETRANGE %s%s 0 " VALUE_END, KEYS_LOCK_PREFIX, name)) == NULL)
-		return;
-	if ((text = reply_str(value, &len)) == NULL)
-		text = "";
-	holder = holder_text(text);
-	if (!ctl_given(c, OPT_FORCE))
-		ctl_error(c, EX_TEMPFAIL, "lock %s is held by %s; --force breaks it", name, holder);
-	else if (dry || ctl_confirm(c, "break lock %s, held by %s", name, holder)) {
-		/* Only if its value is still the one that was shown. */
-		broken = dry ? NULL : ask_script(c, "lock", 1, "%s%s %.*s break",
-		    KEYS_LOCK_PREFIX, name, (int)len, text);
-		n = dry ? 1 : broken != NULL ? reply_int_at(broken, 0) : -1;
-		reply_free(broken);
-		if (n == 0)
-			ctl_error(c, EX_NOTHING,
-			    "lock %s has another holder now: nothing was done", name);
-		else if (n > 0)
-			ctl_result(c, json_set(json_object(), "name:s broken:i dry_run:t", name, n,
-			    dry), "%s %s", dry ? "would break" : "broke", name);
-	}
-	free(holder);
-	reply_free(value);
-}
 
 /* -- lock ------------------------------------------------------------------------- */
 
@@ -228,7 +165,7 @@ waiting(const char *value, void *arg)
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	holder = holder_text(value);
+	holder = lock_holder_text(value);
 	ctl_note("waiting for lock %s, held by %s", r->opt.name, holder);
 	free(holder);
 }
@@ -241,7 +178,7 @@ refused(enum lock_refusal refusal, enum reply_error error, const char *text, voi
 
 	switch (refusal) {
 	case LOCK_BUSY:
-		holder = holder_text(text);
+		holder = lock_holder_text(text);
 		ctl_error(r->ctl, EX_TEMPFAIL, "lock %s is held by %s", r->opt.name, holder);
 		free(holder);
 		break;
@@ -293,7 +230,7 @@ on_signals(int what UNUSED, void *arg)
 
 /* -- the verb ------------------------------------------------------------------- */
 
-void
+static void
 lock_run(struct ctl *c)
 {
 	static const struct lock_events events = {
@@ -348,3 +285,17 @@ lock_run(struct ctl *c)
 	loop_free(r.loop);
 	free(who);
 }
+
+const struct verb verb_lock = {
+	.name = "lock",
+	.args = "NAME -- COMMAND...",
+	.help = "run a command while holding a lock in Redis",
+	.more = "Waits until the lock is free. Exits with the command's "
+	    "status; with 75 if the lock was not free in time; with 76 if "
+	    "the lock was lost while the command ran, which rqctl then "
+	    "terminates.",
+	.options = OPT(LOCK_WAIT) | OPT(TTL),
+	.min_args = 2,
+	.max_args = -1,
+	.run = lock_run,
+};

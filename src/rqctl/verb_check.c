@@ -1,5 +1,5 @@
 /*
- * rqctl check, ping: the health of Redis, queues and daemons.
+ * rqctl check: the health of Redis, queues and daemons.
  *
  * check prints a line for each problem, which begins with "warning", "error" or "unknown", and
  * exits as a plugin of a monitoring system does.
@@ -545,7 +545,7 @@ check_all(struct problems *f, const struct picture *p)
 	schedules_missed(f->ctl, check_schedule, f);
 }
 
-void
+static void
 check_run(struct ctl *c)
 {
 	struct problems f = { .ctl = c };
@@ -568,38 +568,15 @@ check_run(struct ctl *c)
 	picture_done(&p);
 }
 
-static void
-ping(struct ctl *c)
-{
-	char took[UNITS_TEXT_MAX], *version;
-	const char *server = sync_chosen(c->client);
-	struct redisReply *reply;
-	usec_t began;
-
-	/* On a cluster the first command to a master also connects: do not time it. */
-	if (ctl_is_cluster(c))
-		reply_free(ask_any(c, "PING"));
-	began = clock_mono();
-	if ((reply = ask(c, "PING")) == NULL)
-		return;
-	reply_free(reply);
-	began = clock_mono() - began;
-	version = ask_info(c, "server", "redis_version");
-	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",
-	    server, version, (double)began / 1e6),
-	    "redis %s%s%s answers in %s",
-	    server, version[0] != '\0' ? ", version " : "", version,
-	    units_about(began, took));
-	free(version);
-}
-
-void
-ping_run(struct ctl *c)
-{
-	size_t n = ask_masters(c);
-
-	for (size_t i = 0; i < n && c->status == 0; i++) {
-		ask_master(c, i);
-		ping(c);
-	}
-}
+const struct verb verb_check = {
+	.name = "check",
+	.args = "[QUEUE...]",
+	.help = "find problems in Redis, queues and daemons",
+	.more = "Exits 0 if there are none, 1 with warnings, 2 with errors or "
+	    "if Redis cannot be reached, 3 if it cannot tell. A threshold "
+	    "is for each queue.",
+	.options = OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD),
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_QUEUES,
+	.run = check_run,
+};

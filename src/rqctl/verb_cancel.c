@@ -472,7 +472,7 @@ cancel_in_key(struct canceller *j)
 	return source == SOURCE_IDS ? 0 : cancel_further(j);
 }
 
-void
+static void
 cancel_run(struct ctl *c)
 {
 	struct canceller j = {
@@ -535,3 +535,21 @@ cancel_run(struct ctl *c)
 	free(j.error);
 	free(who);
 }
+
+const struct verb verb_cancel = {
+	.name = "cancel",
+	.args = "QUEUE [ID...]",
+	.help = "end messages that wait, are delayed, or run",
+	.more = "A message that waits, is delayed, or waits for a retry is "
+	    "deleted. The handler of one in flight gets SIGTERM, and "
+	    "SIGKILL after kill_grace. It does not ask for confirmation. "
+	    "ID is a message's id, which means all messages that have it, "
+	    "or a tag. With --retry, a message in flight fails instead, "
+	    "and is tried again.",
+	.options = OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(GROUP) |
+	    OPT(DRY_RUN),
+	.min_args = 1,
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_KEEPING | VERB_LINES,
+	.run = cancel_run,
+};
