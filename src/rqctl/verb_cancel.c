@@ -414,21 +414,18 @@ not_found(struct canceller *j, const char *id, const char *place)
 	}
 	if (t->source != SOURCE_STREAM) {
 		if (j->waiting > j->scan)
-			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
-			    "retry, not delayed, not among the next %ld of %lld that wait; --scan "
-			    "N looks at more", t->name, id, j->scan, (long long)j->waiting);
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s among the next %ld of "
+			    "%lld that wait; --scan N looks at more", t->name, id, j->scan,
+			    (long long)j->waiting);
 		else
-			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
-			    "retry, not delayed, not waiting; finished messages are only in the "
-			    "log", t->name, id);
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
 		return;
 	}
 	if ((reply = waiting_entry(j->ctl, id)) == NULL)
 		return;
 	state = reply_str_at(reply, ENTRY_STATE);
 	if (state[0] == '\0')
-		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
-		    "delayed, no entry of the stream", t->name, id);
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
 	else if (strcmp(state, "pending") == 0)
 		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: the consumer %s has "
 		    "it", id, t->name, reply_str_at(reply, ENTRY_CONSUMER));
