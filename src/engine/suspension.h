@@ -104,8 +104,6 @@ enum turn suspension_turn(struct suspension *);
  * failure counts as no attempt of its message.
  */
 bool	suspension_doubts(const struct suspension *);
-/* An operator has asked for a probe. */
-void	suspension_probe_now(struct suspension *);
 
 /* Whether a failure of this message is its own; see above. */
 bool	suspension_blames(const struct suspension *, const struct message *);

@@ -19,7 +19,7 @@
  * the old one stays.  reload_plan.c compares the two.
  *
  * rqctl sends hints to one daemon, on the channel rqd:control:INSTANCE: "quiet", "end_quiet",
- * "probe KEY", "renew KEY", "beat", "removed".  Nothing depends on their arrival, and
+ * "renew KEY", "beat", "removed".  Nothing depends on their arrival, and
  * unknown ones are ignored.  They come over a connection of their own, so that nothing
  * else fails if the server forbids the channel.
  */
@@ -547,7 +547,6 @@ daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
 	struct rqd *d = arg;
 	size_t len = 0;
 	const char *text = reply_str(payload, &len), *key;
-	bool probe;
 
 	if (text == NULL || len > HINT_MAX || memchr(text, '\0', len) != NULL)
 		return;
@@ -559,17 +558,13 @@ daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
 		daemon_news_soon(d);
 	else if (strncmp(text, "removed\n", 8) == 0)
 		daemon_log_removed(d, text + 8);
-	probe = strncmp(text, "probe ", 6) == 0;
-	if (!probe && strncmp(text, "renew ", 6) != 0)
+	if (strncmp(text, "renew ", 6) != 0)
 		return;
 	/* There are two with this key while a reload drains one of them. */
 	key = text + 6;
 	for (size_t i = 0; i < d->nconsumers; i++) {
-		if (!config_has_key(consumer_config(d->consumers[i]), key))
-			continue;
-		if (probe)
-			consumer_probe_now(d->consumers[i]);
-		else	/* after a cancel: the renewal tells which message was cancelled */
+		/* After a cancel: the renewal tells which message was cancelled. */
+		if (config_has_key(consumer_config(d->consumers[i]), key))
 			consumer_renew(d->consumers[i]);
 	}
 }

@@ -254,8 +254,6 @@ advice_commands(const struct facts *f, const struct advice *a, struct buf *b)
 		advice_word(b, program_of(a));
 		buf_addc(b, '\n');
 	}
-	if (suspended)
-		command(a, b, "probe", "");
 	if (state_is_slow(f) && s->oldest_tag[0] != '\0')
 		command(a, b, "cancel --retry", s->oldest_tag);
 	if (d->in_flight > 0)

@@ -132,3 +132,11 @@ if command -v python3 >/dev/null; then
 	is "$(ctl check q)" '' 'elsewhere it prints nothing'
 	r del rqd:daemons rqd:daemon:h.1 >/dev/null
 fi
+
+# -- a narrow terminal: schedules never lose their state --------------------------------------------
+
+if command -v python3 >/dev/null && [ -e "$T/zones.conf" ]; then
+	# 80 columns are what rqctl assumes of a terminal that does not say its size.
+	is "$(COLUMNS=80 python3 "$T/on-pty.py" "$RQCTL" -c "$T/zones.conf" schedules </dev/null | tr -d '\r' |
+	    sed 's/\x1b\[[0-9;]*m//g' | grep -c '^STATE  *not seen by any daemon yet$')" 3 'a block of lines for each'
+fi

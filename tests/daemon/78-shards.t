@@ -121,8 +121,8 @@ wait_ok 20 '[ "$(grep -c "^dead[12]" "$T/done")" = 4 ]' 'dead retry, by id'
 wait_ok 30 '[ "$(sum xlen DEAD)" = 6 ]' 'they are dead again'
 like "$(c dead drop orders --all -y)" 'dropped 6 dead letters of orders' 'dead drop'
 is "$(sum xlen DEAD)" 0 'all are gone'
-like "$(c dead import orders <"$T/letters")" 'imported 6 dead letters' 'dead import'
-like "$(c purge orders --dead -y)" 'purged 6 dead' 'purge'
+for key in $(c queues --keys orders | head -2); do r xadd "${key}DEAD" '*' id x message x >/dev/null; done
+like "$(c purge orders --dead -y)" 'purged 2 dead' 'purge'
 for i in 1 2 3 4 5; do c push orders "{\"id\":\"later$i\"}" --delay 1h >/dev/null; done
 is "$(c delayed list orders | grep -c later)" 5 'delayed list'
 c delayed now orders later4 >/dev/null

@@ -4,9 +4,7 @@
  * The value is a random token and, for people, the holder's host, process and time
  * (see lock.lua).  Other programs may take the same key by SETNX and EXPIRE.
  *
- * A waiter tries when the key changes, when its time to live is over, and every few
- * seconds.  Client tracking reports the change, on a second connection that is made
- * only for a wait.  If Redis refuses tracking, the waiter tries several times a second.
+ * A waiter tries several times a second, and when the time to live of the key is over.
  * Waiters are not queued: the first to try after a release gets the lock.
  *
  * A holder's time ends `ttl` after it SENT the last renewal that succeeded, on
@@ -76,3 +74,9 @@ struct lock_holder {
 	double	since;		/* Redis' time */
 };
 void		 lock_holder(const char *value, struct lock_holder *);
+/*
+ * Describes the holder by a lock's value: "web3, process 4711, since
+ * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller
+ * frees it.
+ */
+char		*lock_holder_text(const char *value);

@@ -1,17 +1,6 @@
-/*
- * rqctl peek, and the verbs on one part of a queue: retry list, now; delayed list, now, cancel;
- * bury; dead list, show, export, retry, drop, move.
- *
- * Each is a walk over the selected messages of a part, page by page, which lists, writes or
- * changes them.  A change is a row of `actions`: a step that changes some messages in one call.
- * Each step is atomic in Redis, and puts a message to its new place before it deletes it from
- * the old one.  So an interruption neither loses nor doubles a message, and the same command
- * changes the rest.
- *
- * Delayed messages are in two places.  Producers add members to QDELAYED; for kind "unique"
- * these are the ids in Q that are not due.  rqctl push --delay adds messages to QRETRY: there
- * the delayed ones are those that no handler has seen.
- */
+/* Walks over messages; see messages.h. */
+#include "rqctl/messages.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,72 +9,22 @@
 #include "base/units.h"
 #include "policy/message.h"
 #include "queue/pausetext.h"
-#include "redis/slots.h"
-#include "rqctl/letters.h"
-#include "rqctl/listing.h"
 #include "rqctl/picture.h"
-#include "rqctl/waiting.h"
 
 #define STEP		500		/* letters per call at most */
-#define STEP_BYTES	"1048576"	/* of messages per call */
 #define LETTER_COLUMNS \
 	"LETTER=letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
 #define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
 #define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
 
-enum part { PART_RETRY, PART_DELAYED, PART_DEAD };
-
-struct walk {
-	struct ctl	*ctl;
-	struct select	 select;
-	bool		*found;		/* for each id: a message or letter has it; owned */
-	enum part	 part;
-	struct listing	*list;		/* to list the messages; or NULL */
-	json_t		*summary;	/* instead, counts them by reason and said; or NULL */
-	bool		 write;		/* to write letters in full; */
-	bool		 json;		/* as JSON */
-	const struct action *action;	/* to change them; NULL: only counts them */
-	const struct target *to;	/* of dead retry, move: whose retries they become */
-	char		*error;		/* of bury; owned */
-	int64_t		 most;		/* matches at which it stops; 0: no limit */
-	double		 rate;		/* changes per second; 0: no limit */
-	bool		 silent;	/* shows no progress */
-	usec_t		 began;
-	/* The position of the walk, and its results: */
-	struct waiting_place at;
-	double		 since, now;	/* Redis seconds, of the first and of the last page */
-	int64_t		 looked;	/* letters, of so many in total */
-	int64_t		 total;
-	int64_t		 matched;	/* messages that it has found */
-	int64_t		 done;		/* messages that were changed */
-};
-
-/*
- * A verb that changes messages.  step() changes up to n of them, by their members or letters,
- * from number i on.  It returns how many of these it has looked at, or -1 after an error was
- * reported; *gone: how many it has removed or moved.
- */
-struct action {
-	const char	*verb;		/* in the table of verbs */
-	enum part	 part;
-	int		(*step)(struct walk *, const struct words *, int i, int n, int64_t *gone);
-	const char	*ask;		/* for the question: "retry" */
-	const char	*what;		/* "dead letter" */
-	const char	*word;		/* "retried" */
-	const char	*thing;		/* for the result; NULL: what */
-	const char	*member;	/* the number's name in JSON; NULL: word */
-	bool		 removes;	/* daemons log it */
-};
-
 /* -- rows of lists -------------------------------------------------------------------- */
 
-/* Lists a message that waits; now: its due time is shown, as of then; -1: it has none. */
-static void
-list_waiting(struct listing *l, const struct waiting *m, double now, bool retries)
+void
+messages_list_waiting(struct listing *l, const struct waiting *m, double now, bool retries,
+    bool place)
 {
 	double due = retries ? m->score : waiting_due(m);
-	bool place = l->ctl->args.verb->run == peek_run;
 	/* An id of kind "unique" that was enqueued again while it runs. */
 	bool again = place && due <= now && due != m->score && m->score < 1e11;
 	size_t len = l->array == NULL && m->len > WAITING_SHOWN ? WAITING_SHOWN : m->len;
@@ -316,27 +255,26 @@ write_letter(const struct walk *w, const struct letter *l)
 
 /* -- steps ---------------------------------------------------------------------------- */
 
-static void
-add_members(struct words *w, const struct words *members, int i, int n)
+void
+messages_add(struct words *w, const struct words *members, int i, int n)
 {
 	for (; n > 0; i++, n--)
 		words_mem(w, members->v[i], members->len[i]);
 }
 
-/* Makes members of QRETRY or QDELAYED due. */
-static int
-make_due(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+int
+messages_make_due(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
 {
 	struct words words = ask_format("%s", w->ctl->target.keys.name[w->at.key]);
 
-	add_members(&words, members, i, n);
+	messages_add(&words, members, i, n);
 	*gone = ask_number(ask_script_words(w->ctl, "due", 1, &words));
 	return *gone == -1 ? -1 : n;
 }
 
-/* Deletes messages that wait in QRETRY; or buries them, one after the other. */
-static int
-end_retries(struct walk *w, const struct words *members, int i, int n, bool bury, int64_t *gone)
+int
+messages_end_retries(struct walk *w, const struct words *members, int i, int n, bool bury,
+    int64_t *gone)
 {
 	enum { DROP_GONE, DROP_HELD };	/* returned by drop.lua */
 	const struct target *t = &w->ctl->target;
@@ -353,7 +291,7 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
 		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
 		    bury ? w->error : "", keys_group(&t->keys), t->dead_tell);
-		add_members(&words, members, i, step);
+		messages_add(&words, members, i, step);
 		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
 		if (reply == NULL)
 			return -1;
@@ -365,82 +303,6 @@ end_retries(struct walk *w, const struct words *members, int i, int n, bool bury
 	}
 	return n;
 }
-
-static int
-drop_delayed(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
-{
-	struct words words;
-
-	if (w->at.key == KEY_RETRY)
-		return end_retries(w, members, i, n, false, gone);
-	words = ask_format("ZREM %s", w->ctl->target.keys.name[w->at.key]);
-	add_members(&words, members, i, n);
-	*gone = ask_number(ask_words(w->ctl, &words));
-	return *gone == -1 ? -1 : n;
-}
-
-static int
-bury(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
-{
-	return end_retries(w, members, i, n, true, gone);
-}
-
-/* Puts letters back into their queue, or into w->to. */
-static int
-retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
-{
-	enum { RETRY_DONE, RETRY_MOVED };	/* returned by dead_retry.lua */
-	const char *dead = w->ctl->target.keys.name[KEY_DEAD];
-	/* The target's keys are those of the letters' shard. */
-	const struct target *to = w->to != NULL ? w->to : &w->ctl->target;
-	char *const *k = to->keys.name;
-	bool ids = to->source == SOURCE_IDS;
-	struct words words = ids ? ask_format("%s %s %s %s %s %s " STEP_BYTES, k[KEY_QUEUE], dead,
-	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]) :
-	    ask_format("%s %s %s %s %s " STEP_BYTES, k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
-	    k[KEY_DELIVERY], dead);
-	struct redisReply *reply;
-	int did = -1;
-
-	add_members(&words, members, i, n);
-	reply = ids ? ask_script_words(w->ctl, "unique_dead_retry", 6, &words) :
-	    ask_script_words(w->ctl, "dead_retry", 5, &words);
-	if (reply != NULL) {
-		did = (int)reply_int_at(reply, RETRY_DONE);
-		*gone = reply_int_at(reply, RETRY_MOVED);
-	}
-	reply_free(reply);
-	return did;
-}
-
-static int
-drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
-{
-	struct words words = ask_format("XDEL %s", w->ctl->target.keys.name[KEY_DEAD]);
-
-	add_members(&words, members, i, n);
-	*gone = ask_number(ask_words(w->ctl, &words));
-	return *gone == -1 ? -1 : n;
-}
-
-static const struct action actions[] = {
-	{ .verb = "retry now", .part = PART_RETRY, .step = make_due,
-	    .what = "failed or deferred message", .word = "made due", .thing = "message",
-	    .member = "made_due" },
-	{ .verb = "delayed now", .part = PART_DELAYED, .step = make_due, .what = "message",
-	    .word = "made due", .member = "made_due" },
-	{ .verb = "delayed cancel", .part = PART_DELAYED, .step = drop_delayed,
-	    .ask = "cancel", .what = "delayed message", .word = "cancelled",
-	    .thing = "message", .removes = true },
-	{ .verb = "bury", .part = PART_RETRY, .step = bury, .ask = "bury",
-	    .what = "failed or deferred message", .word = "buried", .thing = "message" },
-	{ .verb = "dead retry", .part = PART_DEAD, .step = retry_letters, .ask = "retry",
-	    .what = "dead letter", .word = "retried" },
-	{ .verb = "dead move", .part = PART_DEAD, .step = retry_letters, .ask = "move",
-	    .what = "dead letter", .word = "moved" },
-	{ .verb = "dead drop", .part = PART_DEAD, .step = drop_letters, .ask = "drop",
-	    .what = "dead letter", .word = "dropped", .removes = true },
-};
 
 /* -- walks ---------------------------------------------------------------------------- */
 
@@ -565,7 +427,7 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 	else if (w->list != NULL && letter != NULL)
 		list_letter(w->list, letter, w->now);
 	else if (w->list != NULL)
-		list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY);
+		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY, false);
 	else if (w->write)
 		write_letter(w, letter);
 	else if (w->action != NULL && letter != NULL)
@@ -704,17 +566,14 @@ list_all(struct walk *w)
 	return total;
 }
 
-/* retry list, delayed list, dead list. */
 void
-parts_list(struct ctl *c)
+messages_list(struct ctl *c, enum part part)
 {
 	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
 	static const char *const one[] = { "retry", "delayed message", "dead letter" };
-	const char *verb = c->args.verb->name;
 	struct listing l;
 	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
-		.part = strncmp(verb, "retry", 5) == 0 ? PART_RETRY :
-		strncmp(verb, "dead", 4) == 0 ? PART_DEAD : PART_DELAYED };
+		.part = part };
 	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
 	const char *queue = all ? "no queue" : c->target.name;
 	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
@@ -757,63 +616,7 @@ parts_list(struct ctl *c)
 		none[w.part]));
 }
 
-/* The next messages of a key, as rows or byte for byte.  Returns 0, or -1 after an error. */
-static int
-peek_page(struct listing *l, struct waiting_place *at, bool raw)
-{
-	const struct target *t = &l->ctl->target;
-	struct redisReply *page = waiting_page(l->ctl, t, at, listing_room(l, WAITING_PAGE),
-	    raw || l->array != NULL ? -1 : WAITING_CUT);
-	struct waiting m;
-
-	for (size_t i = 0; i < waiting_len(page); i++) {
-		waiting_get(page, i, &m);
-		if (!raw) {
-			list_waiting(l, &m, t->source == SOURCE_IDS ? waiting_now(page) : -1,
-			    false);
-			continue;
-		}
-		l->rows++;
-		fwrite(m.data, 1, m.len, stdout);
-	}
-	reply_free(page);
-	return page != NULL ? 0 : -1;
-}
-
-void
-peek_run(struct ctl *c)
-{
-	bool raw = ctl_given(c, OPT_RAW), held = ctl_given(c, OPT_HELD);
-	const char *is = held ? "is held" : "waits";
-	struct listing l;
-	struct depth d;
-	int64_t total = 0;
-	int rc;
-
-	if (raw)
-		c->args.value[OPT_JSON] = NULL;
-	rc = listing_init(&l, c, c->target.source == SOURCE_IDS ?
-	    ">PLACE=place|ID=id|DUE=.due|>BYTES=length|MESSAGE=message" :
-	    ">PLACE=place|ID=id|>BYTES=length|MESSAGE=message");
-	if (raw)
-		l.most = 1;
-	EACH_KEY(i, &c->target) {
-		struct waiting_place at = { .key = held ? KEY_HELD : KEY_QUEUE };
-
-		while (rc == 0 && !at.end && !listing_is_full(&l))
-			rc = peek_page(&l, &at, raw);
-	}
-	if (raw && l.rows == 0 && c->status == 0)
-		ctl_error(c, EX_NOTHING, "no message %s in %s", is, c->target.name);
-	if (c->status == 0 && listing_is_full(&l) && l.array == NULL && !raw &&
-	    picture_depths(c, &c->target, 1, &d) == 0) {
-		total = d.problem != NULL ? 0 : held ? d.held : d.waiting;
-		depth_done(&d);
-	}
-	listing_end(&l, total, "messages", "no message %s in %s", is, c->target.name);
-}
-
-/* -- dead show, export, and changes ---------------------------------------------------- */
+/* -- writing and changing ---------------------------------------------------- */
 
 /* Reads the selection and --rate.  Returns 0, or -1 after an error was reported. */
 static int
@@ -863,42 +666,17 @@ end(struct walk *w, const char *what)
 	free(w->found);
 }
 
-/* dead show, dead export. */
 void
-parts_show(struct ctl *c)
+messages_write(struct ctl *c, bool json, bool silent)
 {
-	bool show = (c->args.verb->flags & VERB_SELECTS) != 0;
-	struct walk w = { .ctl = c, .part = PART_DEAD, .write = true,
-		.json = !show || ctl_given(c, OPT_JSON),
-		.silent = show || out_width() > 0 };	/* the letters themselves appear */
+	struct walk w = { .ctl = c, .part = PART_DEAD, .write = true, .json = json,
+		.silent = silent };
 
 	if (begin(&w) == 0) {
 		ctl_catch_signals();
 		walk(&w);
 	}
 	end(&w, "dead letter");
-}
-
-/* Takes the queue to which dead move moves; -1 after an error was reported. */
-static int
-find_destination(struct ctl *c, struct target *to)
-{
-	const char *name = c->args.words[--c->args.nwords], *from = c->target.name;
-	const struct keys *a = &c->target.keys, *b = &to->keys;
-
-	c->args.words[c->args.nwords] = NULL;
-	if (target_find(c, name, VERB_KEEPING, to) == -1)
-		return -1;
-	if (strcmp(name, from) == 0)
-		return ctl_error(c, EX_USAGE, "%s is the same queue: use rqctl dead retry", name);
-	/* dead_retry.lua needs the keys of both queues in one slot. */
-	if (!ctl_is_cluster(c) || (c->target.nkeys == 1 && to->nkeys == 1 &&
-	    slot_of(a->name[KEY_QUEUE], a->len[KEY_QUEUE]) ==
-	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE])))
-		return 0;
-	return ctl_error(c, EX_USAGE, "the keys of %s and %s are in different slots of the "
-	    "cluster: copy the dead letters by rqctl dead export %s | rqctl dead import %s, then "
-	    "drop them here and retry them there", from, name, from, name);
 }
 
 /* Reports what was changed, also after an error or an interruption. */
@@ -920,31 +698,18 @@ report(const struct walk *w, const struct action *a, bool dry)
 	    dry || c->status == 0 ? "" : "; stopped before the end, the rest is unchanged");
 }
 
-/*
- * A verb that changes messages.  Before the question rqctl counts them, and afterwards it changes
- * at most as many.
- */
 void
-parts_change(struct ctl *c)
+messages_change(struct ctl *c, const struct action *a)
 {
 	unsigned flags = c->args.verb->flags;
-	bool dry = ctl_given(c, OPT_DRY_RUN), move = strcmp(c->args.verb->name, "dead move") == 0;
+	bool dry = ctl_given(c, OPT_DRY_RUN);
 	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||
 	    ((flags & VERB_ASKS_ALL) != 0 && ctl_given(c, OPT_ALL)));
 	const char *why = ctl_value(c, OPT_BURY_WHY);
-	const struct action *a = actions;
-	struct target to = { .nkeys = 0 };
 	struct walk w = { .ctl = c };
 	char *who, text[OUT_NUMBER_MAX];
 
-	while (strcmp(a->verb, c->args.verb->name) != 0)
-		a++;
 	w.part = a->part;
-	if (move && find_destination(c, &to) == -1) {
-		target_done(&to);
-		return;
-	}
-	w.to = move ? &to : NULL;
 	if (begin(&w) == 0 && (dry || ask))
 		walk(&w);
 	if (c->status == 0 && !dry && (!ask || (w.matched > 0 && ctl_confirm(c, "%s %s %s%s of %s",
@@ -962,9 +727,8 @@ parts_change(struct ctl *c)
 		free(who);
 	}
 	if (a->removes)
-		audit_removed(c, a->verb, w.done);
+		audit_removed(c, c->args.verb->name, w.done);
 	if (w.matched > 0 && (c->status == 0 || w.done > 0))
 		report(&w, a, dry);
 	end(&w, a->what);
-	target_done(&to);
 }

@@ -28,7 +28,7 @@ add_pattern(struct buf *b, const char *key)
 	buf_puts(b, quoted ? "*\"" : "*");
 }
 
-void
+static void
 acl_run(struct ctl *c)
 {
 	const struct redis_options *redis = &c->config->redis;
@@ -59,3 +59,13 @@ acl_run(struct ctl *c)
 	puts(buf_str(&b));
 	buf_done(&b);
 }
+
+const struct verb verb_acl = {
+	.name = "acl",
+	.args = "",
+	.help = "print the command that makes rqd's user in Redis",
+	.more = "The user has access to the queues of the configuration. "
+	    "Replace PASSWORD, and run the command with redis-cli on each "
+	    "master.",
+	.run = acl_run,
+};

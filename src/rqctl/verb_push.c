@@ -358,8 +358,23 @@ push_text(struct ctl *c, const char *text)
 	words_done(&p->batch);
 }
 
-void
+static void
 push_run(struct ctl *c)
 {
 	push_text(c, c->args.words[1]);
 }
+
+const struct verb verb_push = {
+	.name = "push",
+	.args = "QUEUE [MESSAGE]",
+	.help = "put a message into a queue",
+	.more = "Without MESSAGE, or if it is \"-\", standard input is the "
+	    "message, byte for byte. Prints the id of each message, or "
+	    "\"-\" if rqd will choose one. Exits with 65 if a message is "
+	    "larger than message_max.",
+	.options = OPT(LINES) | OPT(DELAY) | OPT(AT),
+	.min_args = 1,
+	.max_args = 2,
+	.flags = VERB_JSON | VERB_PUSHES | VERB_ORDER,
+	.run = push_run,
+};

@@ -151,9 +151,8 @@ schedule_row(struct listing *l, const struct schedule_config *s, const struct ti
 		table_colour(&l->table, 6, COLOUR_RED);
 }
 
-/* The schedule called name; NULL after an error was reported. */
-static const struct schedule_config *
-find(struct ctl *c, const char *name)
+const struct schedule_config *
+schedules_find(struct ctl *c, const char *name)
 {
 	struct schedule_config *const *s = c->config->schedules;
 
@@ -165,20 +164,19 @@ find(struct ctl *c, const char *name)
 	return *s;
 }
 
-/* Whether there is a file, and it has the schedules that are the arguments. */
-static int
-check_arguments(struct ctl *c)
+int
+schedules_check(struct ctl *c)
 {
 	if (!ctl_has_file(c))
 		return ctl_error(c, EX_USAGE,
 		    "there is no configuration file with schedules: use -c FILE");
 	for (int i = 0; i < c->args.nwords; i++)
-		if (find(c, c->args.words[i]) == NULL)
+		if (schedules_find(c, c->args.words[i]) == NULL)
 			return -1;
 	return 0;
 }
 
-void
+static void
 schedules_run(struct ctl *c)
 {
 	struct schedule_config *const *s = c->config->schedules;
@@ -189,7 +187,7 @@ schedules_run(struct ctl *c)
 
 	if (listing_init(&l, c, "SCHEDULE=name|QUEUE=queue|WHEN=.when|LAST=.last|NEXT=.next|"
 	    ">IN=.in|STATE=.state") == 0 &&
-	    check_arguments(c) == 0 && (now = ask_time(c)) >= 0)
+	    schedules_check(c) == 0 && (now = ask_time(c)) >= 0)
 		for (; *s != NULL; s++) {
 			for (i = 0; i < c->args.nwords; i++)
 				if (strcmp(c->args.words[i], (*s)->name) == 0)
@@ -204,19 +202,11 @@ schedules_run(struct ctl *c)
 	listing_end(&l, l.rows, "schedules", "there are no schedules in %s", c->config->file);
 }
 
-/* Pushes the message that a run now would push, without a change of QSCHEDULE. */
-void
-schedules_push(struct ctl *c)
-{
-	const struct schedule_config *s;
-	char *message;
-
-	if (check_arguments(c) == -1)
-		return;
-	s = find(c, c->args.words[0]);
-	if (target_find(c, s->queue, VERB_PUSHES, &c->target) == -1)
-		return;
-	message = tick_message(s, (int64_t)(clock_wall() / SEC), c->target.source == SOURCE_IDS);
-	push_text(c, message);
-	free(message);
-}
+const struct verb verb_schedules = {
+	.name = "schedules",
+	.args = "[SCHEDULE...]",
+	.help = "list schedules with their last and next runs",
+	.max_args = -1,
+	.flags = VERB_JSON,
+	.run = schedules_run,
+};

@@ -451,7 +451,7 @@ refused(struct try *t)
 	return true;
 }
 
-void
+static void
 try_run(struct ctl *c)
 {
 	struct try t = { .ctl = c };
@@ -485,3 +485,18 @@ try_run(struct ctl *c)
 	words_done(&t.overrides);
 	buf_done(&payload);
 }
+
+const struct verb verb_try = {
+	.name = "try",
+	.args = "QUEUE [FILE]",
+	.help = "run a handler once, without Redis",
+	.more = "The message is FILE, or standard input. Reports on standard "
+	    "error what the daemon would have done, and exits with the "
+	    "handler's status; with 66 if it cannot read the message, with "
+	    "65 if rqd would not run it.",
+	.options = OPT(ATTEMPT) | OPT(ID) | OPT(SAVED),
+	.min_args = 1,
+	.max_args = 2,
+	.flags = VERB_ANY,
+	.run = try_run,
+};

@@ -19,10 +19,9 @@
  * that a dead connection is replaced in time.
  *
  * In a cluster the connection is that of the key's master, and changes with it.  A
- * command that was redirected did not run, and is sent again.  There is no watch:
- * a waiter asks several times a second.
+ * command that was redirected did not run, and is sent again.
  */
-#include "queue/lock.h"
+#include "rqctl/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,15 +34,14 @@
 #include "redis/request.h"
 #include "redis/sentinel.h"
 #include "redis/script.h"
-#include "redis/watch.h"
 
-#define LOOK_EVERY	(5 * SEC)	/* if the watch reports nothing */
-#define POLL_EVERY	(200 * MSEC)	/* without a watch */
+#define POLL_EVERY	(200 * MSEC)	/* a waiter tries again */
 #define EXPIRY_SPREAD	(20 * MSEC)	/* spreads the waiters when a key expires */
 #define RELEASE_MAX	(5 * SEC)	/* to unlock a lock that was held */
 #define UNDO_MAX	SEC		/* to unlock one that may never have been taken */
 #define SENTINELS_MAX	(3 * SEC)	/* time to ask other Sentinels after a wrong master */
 
+#define SHOWN		60		/* bytes of a value that another program has set */
 #define SINCE_MAX	1e11		/* later than any clock of Redis */
 #define RENEWALS	3		/* per ttl; older answers are of no use */
 
@@ -72,8 +70,6 @@ struct lock {
 	struct conn		*conn;
 	struct nodes		*nodes;		/* NULL: no cluster; else conn is one of theirs */
 	struct node		*node;		/* the key's master; NULL: not known */
-	struct watch		*watch;		/* NULL before the first wait, and in a cluster */
-	struct watch_key	 changed;
 	char			*key;
 	char			 token[27];
 	char			 ms[24];	/* the ttl, for Redis */
@@ -83,7 +79,6 @@ struct lock {
 	struct renewal		 renewals[RENEWALS];	/* HELD */
 	unsigned		 renewed;	/* number of renewals sent */
 	struct request		 unlock;	/* RELEASING */
-	bool			 again;		/* the key changed during the attempt */
 	bool			 waiting;	/* events->waiting() was called */
 	bool			 may_have;	/* WANTED: Redis may hold it for us */
 	boot_t			 until;		/* HELD: the end of our time */
@@ -279,20 +274,10 @@ lock_limit(void *arg)
 }
 
 static void
-lock_key_changed(void *arg)
-{
-	struct lock *l = arg;
-
-	l->again = true;
-	if (l->state == LOCK_WANTED)
-		timer_set(&l->next, 0);
-}
-
-static void
 lock_is_busy(struct lock *l, const struct redisReply *r)
 {
 	int64_t left = reply_int_at(r, ANSWER_LEFT);	/* of the holder's ttl, in ms */
-	usec_t most, after;
+	usec_t after = (usec_t)((double)POLL_EVERY * (0.5 + random_unit() / 2));
 
 	l->may_have = false;
 	lock_set_trouble(l, LOCK_BUSY, REPLY_OK, reply_str_at(r, ANSWER_HOLDER));
@@ -304,26 +289,10 @@ lock_is_busy(struct lock *l, const struct redisReply *r)
 		lock_refuse(l);
 		return;
 	}
-	if (l->again) {
-		lock_try(l);
-		return;
-	}
-
-	/* The next try, if the watch reports nothing before it. */
-	most = l->watch != NULL && watch_is_on(l->watch) ? LOOK_EVERY : POLL_EVERY;
-	after = (usec_t)((double)most * (0.5 + random_unit() / 2));
 	if (left >= 0 && left < after / MSEC)
 		after = left * MSEC + MSEC + (usec_t)(random_unit() * (double)EXPIRY_SPREAD);
 	timer_set(&l->next, after);
-	if (l->watch != NULL || l->nodes != NULL)
-		return;
-	l->watch = watch_new(l->loop, l->conn, &l->redis, "rqctl", NULL, l);
-	l->changed = (struct watch_key){ .key = l->key, .len = strlen(l->key),
-	    .changed = lock_key_changed, .arg = l };
-	watch_add(l->watch, &l->changed);
-	watch_conn_up(l->watch);
 }
-
 
 static void
 lock_try(struct lock *l)
@@ -334,15 +303,11 @@ lock_try(struct lock *l)
 	if (request_is_sent(&l->attempt) || !conn_is_ready(l->conn))
 		return;
 	timer_stop(&l->next);
-	l->again = false;
 	l->may_have = true;
 	lock_words(l, &w);
 	words_add(&w, l->ms);
 	words_add(&w, l->opt.who);
-	if (l->watch != NULL)
-		watch_request(l->watch, &l->attempt, s, &w);
-	else
-		request_script(&l->attempt, l->conn, s, &w);
+	request_script(&l->attempt, l->conn, s, &w);
 }
 
 static void
@@ -373,8 +338,6 @@ lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
 		}
 		lock_set_state(l, LOCK_HELD);
 		l->may_have = false;
-		watch_free(l->watch);
-		l->watch = NULL;
 		lock_extend(l, sent);
 		timer_set(&l->next, l->opt.ttl / 3);
 		l->events->held(l->arg);
@@ -481,11 +444,8 @@ lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->state == LOCK_WANTED) {
+	if (l->state == LOCK_WANTED)
 		timer_stop(&l->away);
-		if (l->watch != NULL)
-			watch_conn_up(l->watch);
-	}
 	lock_next(l);
 }
 
@@ -505,8 +465,6 @@ lock_conn_down(const char *cause, void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->watch != NULL)
-		watch_conn_down(l->watch);
 	if (l->state != LOCK_WANTED && l->state != LOCK_HELD)
 		return;
 	lock_set_trouble(l, LOCK_DOWN, REPLY_OK, cause);
@@ -648,7 +606,6 @@ lock_free(struct lock *l)
 	if (l == NULL)
 		return;
 	lock_set_state(l, LOCK_OVER);
-	watch_free(l->watch);
 	if (l->nodes == NULL)
 		conn_free(l->conn);
 	nodes_free(l->nodes);
@@ -669,4 +626,17 @@ lock_holder(const char *value, struct lock_holder *h)
 	if (sscanf(value, "%*[0-9a-z] %255s %ld %lf%n", h->host, &h->pid, &h->since, &end) != 3 ||
 	    end == -1 || value[end] != '\0' || !(h->since > 0 && h->since < SINCE_MAX))
 		*h = (struct lock_holder){ .pid = 0 };
+}
+
+char *
+lock_holder_text(const char *value)
+{
+	char since[CLOCK_TEXT_MAX];
+	struct lock_holder h;
+
+	lock_holder(value, &h);
+	if (h.host[0] == '\0')
+		return xasprintf("another program: \"%.*s\"", SHOWN, value);
+	return xasprintf("%s, process %ld, since %s", h.host, h.pid,
+	    clock_text((wall_t)(h.since * (double)SEC), since));
 }

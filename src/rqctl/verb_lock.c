@@ -1,12 +1,6 @@
 /*
- * rqctl locks, unlock, lock.
- *
- * locks lists the holders of locks; unlock breaks a lock.  Redis has no list of locks: each
- * key Lock:NAME is one.  So rqctl searches the names of all keys with SCAN, in steps that are
- * too short to block Redis.
- *
- * lock runs a command under a lock, as flock(1) does.  One loop serves the lock
- * (queue/lock.h) and the command, so neither waits for a Redis that hangs.  The command stays in
+ * rqctl lock: runs a command under a lock, as flock(1) does.  One loop serves the lock
+ * (rqctl/lock.h) and the command, so neither waits for a Redis that hangs.  The command stays in
  * rqctl's process group, with its terminal and descriptors.  The terminal sends its signals to
  * the command, too; rqctl passes on a signal that was sent to rqctl alone.
  *
@@ -20,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,15 +26,9 @@
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
-#include "queue/lock.h"
 #include "rqctl/ask.h"
-#include "rqctl/listing.h"
+#include "rqctl/lock.h"
 
-#define STEP		1000LL		/* keys per SCAN */
-#define LOCKS_MAX	100000
-#define VALUE_END	"511"		/* lock.lua compares 512 bytes */
-#define SHOWN		60		/* bytes of a value that another program has set */
-#define ASKED		100		/* locks per round trip */
 
 #define TTL_DEFAULT	(30 * SEC)
 #define TTL_MIN		(1 * SEC)
@@ -51,223 +38,6 @@
 #define KILLS_MAX	100
 
 #define EX_LOST		76		/* EX_PROTOCOL */
-
-/* -- holders ---------------------------------------------------------------------- */
-
-/*
- * Describes the holder by a lock's value: "web3, process 4711, since
- * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller
- * frees it.
- */
-static char *
-holder_text(const char *value)
-{
-	char since[CLOCK_TEXT_MAX];
-	struct lock_holder h;
-
-	lock_holder(value, &h);
-	if (h.host[0] == '\0')
-		return xasprintf("another program: \"%.*s\"", SHOWN, value);
-	return xasprintf("%s, process %ld, since %s", h.host, h.pid,
-	    clock_text((wall_t)(h.since * (double)SEC), since));
-}
-
-/* -- names ------------------------------------------------------------------------ */
-
-/* The key without "Lock:".  It may have any bytes. */
-struct lock_name {
-	char	*text;		/* owned */
-	size_t	 len;
-};
-
-struct names {
-	struct lock_name *list;
-	size_t		 n;
-};
-
-static int
-by_name(const void *va, const void *vb)
-{
-	const struct lock_name *a = va, *b = vb;
-	int d = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
-
-	return d != 0 ? d : a->len < b->len ? -1 : a->len > b->len;
-}
-
-/* Adds the names in a reply to SCAN. */
-static void
-add_names(struct names *names, const struct redisReply *keys)
-{
-	const size_t skip = strlen(KEYS_LOCK_PREFIX), n = reply_len(keys);
-	const char *text;
-	size_t len;
-
-	names->list = xreallocarray(names->list, names->n + n, sizeof(names->list[0]));
-	for (size_t i = 0; i < n; i++)
-		if ((text = reply_str(reply_at(keys, i), &len)) != NULL && len >= skip)
-			names->list[names->n++] = (struct lock_name){
-			    xmemdup(text + skip, len - skip), len - skip };
-}
-
-/* Finds the names of all locks, sorted.  Returns 0, or -1 after an error was reported. */
-static int
-find_names(struct ctl *c, struct names *names)
-{
-	size_t masters = ask_masters(c), i = 0, kept = 0;
-	int64_t total = 0, looked = 0;		/* keys of this master */
-	char cursor[24] = "0";
-	struct redisReply *step;
-
-	ctl_catch_signals();
-	while (i < masters && names->n < LOCKS_MAX && c->status == 0) {
-		if (looked == 0) {
-			ask_master(c, i);
-			total = ask_number(ask(c, "DBSIZE"));
-		}
-		step = ask(c, "SCAN %s MATCH " KEYS_LOCK_PREFIX "* COUNT %lld", cursor, STEP);
-		add_names(names, reply_at(step, 1));
-		snprintf(cursor, sizeof(cursor), "%s", step != NULL ? reply_str_at(step, 0) : "0");
-		reply_free(step);
-		looked += STEP;
-		if (looked < total)
-			out_progress("%d%% of %lld keys looked at", (int)(100 * looked / total),
-			    (long long)total);
-		if (ctl_interrupted())
-			ctl_error(c, EX_INTERRUPTED, "interrupted");
-		if (strcmp(cursor, "0") == 0) {
-			looked = 0;
-			i++;
-		}
-	}
-	out_progress_clear();
-	if (names->n >= LOCKS_MAX)
-		ctl_note("stopped after %zu locks: there may be more", names->n);
-	if (names->n > 0)
-		qsort(names->list, names->n, sizeof(names->list[0]), by_name);
-	for (i = 0; i < names->n; i++)		/* SCAN may return a name twice */
-		if (kept > 0 && by_name(&names->list[kept - 1], &names->list[i]) == 0)
-			free(names->list[i].text);
-		else
-			names->list[kept++] = names->list[i];
-	names->n = kept;
-	return masters > 0 && c->status == 0 ? 0 : -1;
-}
-
-/* -- locks ------------------------------------------------------------------------ */
-
-/* value: its beginning.  left: ms until it expires; -1: it does not. */
-static void
-lock_row(struct listing *l, const struct lock_name *name, const char *value, size_t len,
-    int64_t left, double now)
-{
-	struct lock_holder h;
-	struct buf key = BUF_INIT;
-	bool ours;
-
-	lock_holder(value, &h);
-	ours = h.host[0] != '\0';	/* else another program has set it */
-	buf_puts(&key, KEYS_LOCK_PREFIX);
-	buf_add(&key, name->text, name->len);
-	listing_row(l, json_set(json_object(), "name:b key:b value:b host:s pid:j since:f left:f "
-	    ".held:f .holder:b", name->text, name->len, key.data, key.len, value, len,
-	    ours ? h.host : NULL, ours ? json_integer(h.pid) : NULL, ours ? h.since : NAN,
-	    left >= 0 ? (double)left / 1e3 : NAN,
-	    !ours ? NAN : now > h.since ? now - h.since : 0,
-	    ours ? h.host : value, ours ? strlen(h.host) : len));
-	if (left < 0)
-		table_colour(&l->table, 1, COLOUR_RED);
-	buf_done(&key);
-}
-
-/* Lists the n locks of these names.  Skips what is gone, or no string. */
-static int
-list_some(struct listing *l, const struct lock_name *names, size_t n, double now)
-{
-	struct redisReply *value, *left;
-	const char *text;
-	size_t i, len;
-
-	for (i = 0; i < n; i++)
-		if (ask_append(l->ctl, "GETRANGE " KEYS_LOCK_PREFIX "%.*s 0 " VALUE_END,
-		    (int)names[i].len, names[i].text) == -1 ||
-		    ask_append(l->ctl, "PTTL " KEYS_LOCK_PREFIX "%.*s", (int)names[i].len,
-		    names[i].text) == -1)
-			return -1;
-	for (i = 0; i < n; i++) {
-		value = ask_next(l->ctl);
-		left = value != NULL ? ask_next(l->ctl) : NULL;
-		text = reply_error(value) == REPLY_OK ? reply_str(value, &len) : NULL;
-		if (text != NULL && reply_int(left, -2) != -2)
-			lock_row(l, &names[i], text, len, reply_int(left, -2), now);
-		reply_free(value);
-		reply_free(left);
-		if (left == NULL)
-			return -1;
-	}
-	return 0;
-}
-
-void
-locks_run(struct ctl *c)
-{
-	struct names names = { .n = 0 };
-	struct listing l;
-	size_t i, n;
-	double now;
-
-	if (listing_init(&l, c, "LOCK=name|>LEFT=left|>HELD=.held|>PID=#pid|HOLDER=.holder") == 0 &&
-	    find_names(c, &names) == 0 && (now = ask_time(c)) >= 0) {
-		n = (size_t)listing_room(&l, (long)names.n);
-		l.more = n < names.n;
-		for (i = 0; i < n; i += ASKED)
-			if (list_some(&l, &names.list[i], n - i < ASKED ? n - i : ASKED, now) == -1)
-				break;
-	}
-	listing_end(&l, (int64_t)names.n, "locks", "no lock is held on %s",
-	    c->client != NULL ? sync_name(c->client) : "Redis");
-	while (names.n > 0)
-		free(names.list[--names.n].text);
-	free(names.list);
-}
-
-/* -- unlock ----------------------------------------------------------------------- */
-
-void
-unlock_run(struct ctl *c)
-{
-	bool dry = ctl_given(c, OPT_DRY_RUN);
-	const char *name = c->args.words[0], *text;
-	int64_t n = ask_number(ask(c, "EXISTS %s%s", KEYS_LOCK_PREFIX, name));
-	struct redisReply *value, *broken;
-	size_t len = 0;
-	char *holder;
-
-	if (n == 0)
-		ctl_error(c, EX_NOTHING, "nobody holds lock %s", name);
-	if (n <= 0 ||
-	    (value = ask(c, "GETRANGE %s%s 0 " VALUE_END, KEYS_LOCK_PREFIX, name)) == NULL)
-		return;
-	if ((text = reply_str(value, &len)) == NULL)
-		text = "";
-	holder = holder_text(text);
-	if (!ctl_given(c, OPT_FORCE))
-		ctl_error(c, EX_TEMPFAIL, "lock %s is held by %s; --force breaks it", name, holder);
-	else if (dry || ctl_confirm(c, "break lock %s, held by %s", name, holder)) {
-		/* Only if its value is still the one that was shown. */
-		broken = dry ? NULL : ask_script(c, "lock", 1, "%s%s %.*s break",
-		    KEYS_LOCK_PREFIX, name, (int)len, text);
-		n = dry ? 1 : broken != NULL ? reply_int_at(broken, 0) : -1;
-		reply_free(broken);
-		if (n == 0)
-			ctl_error(c, EX_NOTHING,
-			    "lock %s has another holder now: nothing was done", name);
-		else if (n > 0)
-			ctl_result(c, json_set(json_object(), "name:s broken:i dry_run:t", name, n,
-			    dry), "%s %s", dry ? "would break" : "broke", name);
-	}
-	free(holder);
-	reply_free(value);
-}
 
 /* -- lock ------------------------------------------------------------------------- */
 
@@ -395,7 +165,7 @@ waiting(const char *value, void *arg)
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	holder = holder_text(value);
+	holder = lock_holder_text(value);
 	ctl_note("waiting for lock %s, held by %s", r->opt.name, holder);
 	free(holder);
 }
@@ -408,7 +178,7 @@ refused(enum lock_refusal refusal, enum reply_error error, const char *text, voi
 
 	switch (refusal) {
 	case LOCK_BUSY:
-		holder = holder_text(text);
+		holder = lock_holder_text(text);
 		ctl_error(r->ctl, EX_TEMPFAIL, "lock %s is held by %s", r->opt.name, holder);
 		free(holder);
 		break;
@@ -460,7 +230,7 @@ on_signals(int what UNUSED, void *arg)
 
 /* -- the verb ------------------------------------------------------------------- */
 
-void
+static void
 lock_run(struct ctl *c)
 {
 	static const struct lock_events events = {
@@ -515,3 +285,17 @@ lock_run(struct ctl *c)
 	loop_free(r.loop);
 	free(who);
 }
+
+const struct verb verb_lock = {
+	.name = "lock",
+	.args = "NAME -- COMMAND...",
+	.help = "run a command while holding a lock in Redis",
+	.more = "Waits until the lock is free. Exits with the command's "
+	    "status; with 75 if the lock was not free in time; with 76 if "
+	    "the lock was lost while the command ran, which rqctl then "
+	    "terminates.",
+	.options = OPT(LOCK_WAIT) | OPT(TTL),
+	.min_args = 2,
+	.max_args = -1,
+	.run = lock_run,
+};

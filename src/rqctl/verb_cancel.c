@@ -414,21 +414,18 @@ not_found(struct canceller *j, const char *id, const char *place)
 	}
 	if (t->source != SOURCE_STREAM) {
 		if (j->waiting > j->scan)
-			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
-			    "retry, not delayed, not among the next %ld of %lld that wait; --scan "
-			    "N looks at more", t->name, id, j->scan, (long long)j->waiting);
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s among the next %ld of "
+			    "%lld that wait; --scan N looks at more", t->name, id, j->scan,
+			    (long long)j->waiting);
 		else
-			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no "
-			    "retry, not delayed, not waiting; finished messages are only in the "
-			    "log", t->name, id);
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
 		return;
 	}
 	if ((reply = waiting_entry(j->ctl, id)) == NULL)
 		return;
 	state = reply_str_at(reply, ENTRY_STATE);
 	if (state[0] == '\0')
-		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
-		    "delayed, no entry of the stream", t->name, id);
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
 	else if (strcmp(state, "pending") == 0)
 		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: the consumer %s has "
 		    "it", id, t->name, reply_str_at(reply, ENTRY_CONSUMER));
@@ -472,7 +469,7 @@ cancel_in_key(struct canceller *j)
 	return source == SOURCE_IDS ? 0 : cancel_further(j);
 }
 
-void
+static void
 cancel_run(struct ctl *c)
 {
 	struct canceller j = {
@@ -535,3 +532,21 @@ cancel_run(struct ctl *c)
 	free(j.error);
 	free(who);
 }
+
+const struct verb verb_cancel = {
+	.name = "cancel",
+	.args = "QUEUE [ID...]",
+	.help = "end messages that wait, are delayed, or run",
+	.more = "A message that waits, is delayed, or waits for a retry is "
+	    "deleted. The handler of one in flight gets SIGTERM, and "
+	    "SIGKILL after kill_grace. It does not ask for confirmation. "
+	    "ID is a message's id, which means all messages that have it, "
+	    "or a tag. With --retry, a message in flight fails instead, "
+	    "and is tried again.",
+	.options = OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(GROUP) |
+	    OPT(DRY_RUN),
+	.min_args = 1,
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_KEEPING | VERB_LINES,
+	.run = cancel_run,
+};

@@ -127,7 +127,7 @@ list_beats(struct running *r, const struct target *t)
 	return n;
 }
 
-void
+static void
 running_run(struct ctl *c)
 {
 	struct running r = { .unlisted = 0 };
@@ -154,3 +154,14 @@ running_run(struct ctl *c)
 		ctl_note("%lld more are in flight: heartbeats do not list all of a queue without "
 		    "leases", (long long)r.unlisted);
 }
+
+const struct verb verb_running = {
+	.name = "running",
+	.args = "[QUEUE...]",
+	.help = "list messages in flight, and their progress",
+	.options = OPTS_LIST,
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_QUEUES,
+	.run = running_run,
+	.rows = 100,
+};

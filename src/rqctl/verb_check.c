@@ -1,11 +1,8 @@
 /*
- * rqctl check, ping: the health of Redis, queues and daemons.
+ * rqctl check: the health of Redis, queues and daemons.
  *
  * check prints a line for each problem, which begins with "warning", "error" or "unknown", and
- * exits as a plugin of a monitoring system does.  With --plugin or a threshold, it also prints
- * as one does, after the Monitoring Plugins Development Guidelines: the first line is a status,
- * then "|" and performance data, 'label'=value[unit];warning;critical;minimum; more lines may
- * follow.
+ * exits as a plugin of a monitoring system does.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,20 +50,7 @@ struct problems {
 	struct words	 found[LEVEL_MAX];	/* "orders: 7 dead letters" */
 	json_t		*json[LEVEL_MAX];	/* the same */
 	struct threshold limits[MEASURE_MAX];
-	bool		 any;		/* a threshold is given */
-	struct buf	 data;		/* performance data */
 };
-
-/* Whether it prints as a plugin: errors are then held, and check_end() prints the first. */
-bool
-check_is_plugin(const struct ctl *c)
-{
-	bool plugin = ctl_given(c, OPT_PLUGIN);
-
-	for (int m = 0; m < MEASURE_MAX; m++)
-		plugin = plugin || ctl_given(c, measures[m].option);
-	return plugin && !ctl_given(c, OPT_JSON);
-}
 
 /* Adds a problem; queue NULL: it concerns Redis or the fleet.  Frees the text. */
 #define find(f, level, queue, ...)	add_problem((f), (level), (queue), xasprintf(__VA_ARGS__))
@@ -257,54 +241,6 @@ read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 	return 0;
 }
 
-/* Escapes text for the output.  The characters in `special` become \xHH, too. */
-static void
-add_escaped(struct buf *b, const char *text, const char *special)
-{
-	struct buf plain = BUF_INIT;
-	const char *p;
-
-	out_escape(&plain, text, strlen(text));
-	for (p = buf_str(&plain); *p != '\0'; p++)
-		if (strchr(special, *p) != NULL)
-			buf_printf(b, "\\x%02x", (unsigned char)*p);
-		else
-			buf_addc(b, *p);
-	buf_done(&plain);
-}
-
-/* Adds a number with up to three decimals; nothing for NAN. */
-static void
-add_number(struct buf *b, double value)
-{
-	if (!isnan(value))
-		buf_printf(b, "%.15g", (double)(int64_t)(value * 1e3 + 0.5) / 1e3);
-}
-
-/*
- * Appends " 'orders_dead'=7;10;100;0" to the performance data.  A label may hold all but "="; the
- * guidelines double its quotes.
- */
-static void
-add_data(struct buf *b, const char *queue, enum measure m, double value, const struct threshold *t)
-{
-	struct buf name = BUF_INIT;
-	const char *p;
-
-	add_escaped(&name, queue, "=|");
-	buf_puts(b, " '");
-	for (p = buf_str(&name); *p != '\0'; p++)
-		buf_printf(b, *p == '\'' ? "'%c" : "%c", *p);
-	buf_printf(b, "_%s'=", measures[m].name);
-	buf_done(&name);
-	add_number(b, value);
-	buf_puts(b, isnan(value) ? "U;" : measures[m].unit[0] != '\0' ? "s;" : ";");
-	add_number(b, t->warning);
-	buf_addc(b, ';');
-	add_number(b, t->critical);
-	buf_puts(b, ";0");
-}
-
 static void
 check_measure(struct problems *f, const struct picture *p, size_t i, enum measure m)
 {
@@ -325,7 +261,6 @@ check_measure(struct problems *f, const struct picture *p, size_t i, enum measur
 	}
 	if (value < 0)
 		return;
-	add_data(&f->data, name, m, value, t);
 	level = value > t->critical ? LEVEL_ERROR : LEVEL_WARNING;
 	limit = level == LEVEL_ERROR ? t->critical : t->warning;
 	if (value > limit && m == MEASURE_LATENCY)
@@ -420,9 +355,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
 		find(f, LEVEL_WARNING, name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
-	/* The figures that have a threshold, or all of them if none has one. */
 	for (int m = 0; m < MEASURE_MAX; m++)
-		if (!f->any || ctl_given(f->ctl, measures[m].option))
+		if (ctl_given(f->ctl, measures[m].option))
 			check_measure(f, p, i, (enum measure)m);
 	if (d->problem == NULL && orphans > 0)
 		find(f, LEVEL_WARNING, name, "%lld entries of its %s key belong to no message",
@@ -451,79 +385,31 @@ check_status(int status)
 	    LEVEL_UNKNOWN];
 }
 
-/* Prints the first line of a plugin: its status, a text, and performance data. */
+/* Prints what was found, and sets the exit status. */
 static void
-print_line(int status, const char *text, struct buf *data)
-{
-	static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
-	struct buf line = BUF_INIT;
-
-	add_escaped(&line, text, "|");		/* performance data begins with one */
-	printf("RQD %s - %s%s%s\n", words[status], buf_str(&line), data->len > 0 ? " |" : "",
-	    buf_str(data));
-	buf_done(&line);
-}
-
-void
-check_end(struct ctl *c)
-{
-	struct buf none = BUF_INIT;
-
-	if (c->held != NULL)
-		print_line(check_status(c->status), c->held, &none);
-	buf_done(&none);
-	c->hold = false;
-}
-
-/*
- * Prints what was found, and sets the exit status.  The first line of a plugin has the worst
- * problem; if there are more, a line for each follows.  If a look has ended early, c->held says
- * why, and check_end() prints that as the plugin's first line.
- */
-static void
-report(struct problems *f, const struct picture *p)
+report(struct problems *f)
 {
 	struct ctl *c = f->ctl;
-	bool plugin = check_is_plugin(c), first = plugin && c->held == NULL;
-	int64_t waiting = 0, dead = 0;
+	bool json = ctl_given(c, OPT_JSON);
 	json_t *list = json_array();
-	struct buf line = BUF_INIT;
 	int n = 0, status = STATUS_OK;
 
-	for (size_t i = 0; i < p->n; i++) {
-		waiting += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
-		dead += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
-	}
 	for (int l = 0; l < LEVEL_MAX; l++) {
-		if (n == 0 && f->found[l].n > 0) {
+		if (n == 0 && f->found[l].n > 0)
 			status = statuses[l];
-			buf_puts(&line, f->found[l].v[0]);
-		}
 		n += f->found[l].n;
 		json_array_extend(list, f->json[l]);
 	}
-	if (n == 0)
-		buf_printf(&line, "%zu queue%s, %zu daemon%s, %lld waiting, %lld dead", p->n,
-		    p->n == 1 ? "" : "s", p->fleet.n, p->fleet.n == 1 ? "" : "s",
-		    (long long)waiting, (long long)dead);
-	if (n > 1)
-		buf_printf(&line, " (and %d more problem%s)", n - 1, n == 2 ? "" : "s");
 	if (c->status == 0 || status == statuses[LEVEL_ERROR])
 		c->status = status;
-	if (first)
-		print_line(status, buf_str(&line), &f->data);
-	for (int l = 0; l < LEVEL_MAX && !ctl_given(c, OPT_JSON); l++)
-		for (int i = 0; i < f->found[l].n && (!plugin || (first && n > 1)); i++) {
-			buf_clear(&line);
-			add_escaped(&line, f->found[l].v[i], plugin ? "|" : "");
-			printf("%s: %s\n", levels[l], buf_str(&line));
-		}
-	if (ctl_given(c, OPT_JSON))
+	for (int l = 0; l < LEVEL_MAX && !json; l++)
+		for (int i = 0; i < f->found[l].n; i++)
+			out_line(NULL, "%s: %s", levels[l], f->found[l].v[i]);
+	if (json)
 		out_json(json_incref(list), false);
-	else if (n == 0 && !plugin && c->status == 0 && out_width() > 0)
+	else if (n == 0 && c->status == 0 && out_width() > 0)
 		puts("no problems");
 	json_decref(list);
-	buf_done(&line);
 }
 
 /* -- keys that nobody consumes ----------------------------------------------------- */
@@ -662,18 +548,13 @@ check_all(struct problems *f, const struct picture *p)
 	schedules_missed(f->ctl, check_schedule, f);
 }
 
-void
+static void
 check_run(struct ctl *c)
 {
 	struct problems f = { .ctl = c };
 	struct picture p;
 
-	if (ctl_given(c, OPT_PLUGIN) && ctl_given(c, OPT_JSON)) {
-		ctl_error(c, EX_USAGE, "--plugin and --json do not go together");
-		return;
-	}
 	for (int m = 0; m < MEASURE_MAX; m++) {
-		f.any |= ctl_given(c, measures[m].option);
 		if (read_threshold(c, (enum measure)m, &f.limits[m]) == -1)
 			return;
 	}
@@ -682,47 +563,23 @@ check_run(struct ctl *c)
 	for (int l = 0; l < LEVEL_MAX; l++)
 		f.json[l] = json_array();
 	check_all(&f, &p);
-	report(&f, &p);
+	report(&f);
 	for (int l = 0; l < LEVEL_MAX; l++) {
 		words_done(&f.found[l]);
 		json_decref(f.json[l]);
 	}
-	buf_done(&f.data);
 	picture_done(&p);
 }
 
-static void
-ping(struct ctl *c)
-{
-	char took[UNITS_TEXT_MAX], *version;
-	const char *server = sync_chosen(c->client);
-	struct redisReply *reply;
-	usec_t began;
-
-	/* On a cluster the first command to a master also connects: do not time it. */
-	if (ctl_is_cluster(c))
-		reply_free(ask_any(c, "PING"));
-	began = clock_mono();
-	if ((reply = ask(c, "PING")) == NULL)
-		return;
-	reply_free(reply);
-	began = clock_mono() - began;
-	version = ask_info(c, "server", "redis_version");
-	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",
-	    server, version, (double)began / 1e6),
-	    "redis %s%s%s answers in %s",
-	    server, version[0] != '\0' ? ", version " : "", version,
-	    units_about(began, took));
-	free(version);
-}
-
-void
-ping_run(struct ctl *c)
-{
-	size_t n = ask_masters(c);
-
-	for (size_t i = 0; i < n && c->status == 0; i++) {
-		ask_master(c, i);
-		ping(c);
-	}
-}
+const struct verb verb_check = {
+	.name = "check",
+	.args = "[QUEUE...]",
+	.help = "find problems in Redis, queues and daemons",
+	.more = "Exits 0 if there are none, 1 with warnings, 2 with errors or "
+	    "if Redis cannot be reached, 3 if it cannot tell. A threshold "
+	    "is for each queue.",
+	.options = OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD),
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_QUEUES,
+	.run = check_run,
+};

@@ -12,6 +12,32 @@
 
 #define WIDTH	80
 
+/* What help prints: 25 lines of 80 columns.  A test compares it with the table of verbs. */
+static const struct {
+	const char	*title, *verbs, *help;
+} groups[] = {
+	{ "Look", "status", "queues, their daemons, and what blocks them" },
+	{ "", "check", "problems of Redis, queues and daemons" },
+	{ "", "queues|daemons", "what is configured; what runs, and where" },
+	{ "", "running", "messages in flight, and their progress" },
+	{ "", "peek|show", "the messages that come next; one message" },
+	{ "Messages", "push", "put a message into a queue" },
+	{ "", "try", "run a handler once, without Redis" },
+	{ "", "cancel", "end messages that wait, are delayed, or run" },
+	{ "", "purge", "delete the messages in parts of a queue" },
+	{ "Later", "retry list|now", "retries: list them, make them due" },
+	{ "", "bury", "turn retries into dead letters" },
+	{ "", "delayed list|now|cancel", "messages that a producer delayed" },
+	{ "Dead", "dead list|show|export", "dead letters, and why they died" },
+	{ "", "dead retry|drop", "try them again; delete them" },
+	{ "Stop", "pause|resume", "stop a queue for all daemons; go on" },
+	{ "", "quiet", "make a daemon take no new messages" },
+	{ "", "forget", "delete the keys of a queue that you removed" },
+	{ "More", "schedules [run]", "list schedules; push one's message now" },
+	{ "", "lock|unlock", "run a command under a lock; break a lock" },
+	{ "", "ping|acl", "does Redis answer; make rqd's user in Redis" },
+};
+
 static void
 print_options(uint64_t set)
 {
@@ -50,8 +76,6 @@ print_wrapped(const char *text)
 void
 help_print(const struct verb *v)
 {
-	char left[64];
-
 	if (v != NULL) {
 		printf("usage: rqctl %s%s%s\n\n%s\n", v->name,
 		    v->args[0] != '\0' ? " " : "", v->args, v->help);
@@ -61,14 +85,11 @@ help_print(const struct verb *v)
 		print_options(verb_options(v));
 		return;
 	}
-	puts("usage: rqctl [OPTIONS] VERB [ARGUMENT...]\n\nVerbs:");
-	for (v = verb_table; v->name != NULL; v++) {
-		snprintf(left, sizeof(left), "%s %s", v->name, v->args);
-		printf("  %-28s %s\n", left, v->help);
-	}
-	puts("\nOptions of every verb, anywhere before \"--\":");
-	print_options(verb_options(NULL));
-	puts("\nrqctl help VERB describes one verb, rqctl(1) all of them.");
+	puts("usage: rqctl [OPTIONS] VERB [ARGUMENT...]\n");
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+		printf("%-9s %-25s %s\n", groups[i].title, groups[i].verbs, groups[i].help);
+	puts("\nOptions: -c FILE, --server ADDRESS, -o NAME=VALUE, --json, -h, -V. "
+	    "For one verb\nor group: rqctl help VERB. All of it: rqctl(1).");
 }
 
 void
@@ -77,12 +98,25 @@ help_print_group(const char *group)
 	size_t n = strlen(group);
 
 	printf("usage:\n\n");
-	for (const struct verb *v = verb_table; v->name != NULL; v++)
+	EACH_VERB(v)
 		if (strncmp(v->name, group, n) == 0 && v->name[n] == ' ')
 			printf("rqctl %s %s\n    %s\n", v->name, v->args, v->help);
 }
 
 /* -- completion ------------------------------------------------------------------- */
+
+/* The first n bytes of word, with the help of v, if that is its name, or of the verb that is. */
+static void
+offer_verb(const char *word, size_t n, const struct verb *v)
+{
+	char *name = xstrndup(word, n);
+	int ignored;
+
+	if (word[n] != '\0')
+		v = verb_find(name, NULL, &ignored);
+	printf("%s\t%s\n", name, v != NULL ? v->help : "");
+	free(name);
+}
 
 /* Prints the words that follow "" or a group in names of verbs, each once, with its help. */
 static void
@@ -91,13 +125,13 @@ offer_verbs(const char *group)
 	size_t len = strlen(group), n;
 	const char *word, *last = "";
 
-	for (const struct verb *v = verb_table; v->name != NULL; v++) {
+	EACH_VERB(v) {
 		if (strncmp(v->name, group, len) != 0 || (len > 0 && v->name[len] != ' '))
 			continue;
 		word = v->name + len + (len > 0);
 		n = strcspn(word, " ");
 		if (n != strcspn(last, " ") || strncmp(word, last, n) != 0)
-			printf("%.*s\t%s\n", (int)n, word, word[n] == '\0' ? v->help : "");
+			offer_verb(word, n, v);
 		last = word;
 	}
 }
@@ -125,7 +159,6 @@ offer(const char *const *words, size_t n)
 	char **argv = xcalloc(n + 2, sizeof(*argv)), *cause = NULL;
 	const struct verb *v;
 	bool value;
-	int ignored;
 
 	argv[0] = (char *)(uintptr_t)"rqctl";
 	for (size_t i = 1; i < n; i++)
@@ -140,17 +173,17 @@ offer(const char *const *words, size_t n)
 		offer_verbs(v != NULL ? v->name : a->nwords > 0 ? a->words[0] : "");
 	if (!value && last[0] != '-' && v != NULL && ((v->flags & VERB_QUEUES) != 0 ||
 	    ((v->flags & VERB_TARGET) != 0 && a->nwords == 0))) {
-		a->verb = verb_find("queues", NULL, &ignored);
+		a->verb = &verb_queues;
 		a->value[OPT_NAMES] = "";
 		a->nwords = 0;
 		if (ctl_configure(&typed) == 0)
-			queues_run(&typed);
+			a->verb->run(&typed);
 	}
 	ctl_done(&typed);
 	free(argv);
 }
 
-void
+static void
 help_run(struct ctl *c)
 {
 	const char *shell = c->args.value[OPT_COMPLETION];
@@ -175,11 +208,11 @@ help_run(struct ctl *c)
 		help_print(NULL);
 		return;
 	}
-	if (word[1] == NULL && verb_is_group(word[0])) {
+	v = verb_find(word[0], word[1], &words);
+	if (v == NULL && word[1] == NULL && verb_is_group(word[0])) {
 		help_print_group(word[0]);
 		return;
 	}
-	v = verb_find(word[0], word[1], &words);
 	if (v == NULL) {
 		(void)verb_unknown(word[0], &cause);
 		ctl_error(c, EX_USAGE, "%s", cause);
@@ -191,3 +224,13 @@ help_run(struct ctl *c)
 		help_print(v);
 	}
 }
+
+const struct verb verb_help = {
+	.name = "help",
+	.args = "[VERB...]",
+	.help = "show this list, or how to use a verb",
+	.options = OPT(COMPLETION),
+	.max_args = -1,
+	.flags = VERB_LOCAL,
+	.run = help_run,
+};

@@ -1,5 +1,5 @@
 /*
- * rqctl pause, resume: sets and deletes QPAUSED.
+ * rqctl pause: sets QPAUSED.
  *
  * The pop script checks QPAUSED: once it is set, no daemon gets a message.  --wait then counts
  * the messages in flight: tags in QBACKUP that have a field in QDELIVERY.  Those of foreign
@@ -63,17 +63,17 @@ wait_idle(struct ctl *c, struct target *t, size_t n, usec_t timeout)
 
 /* before: the text of a pause that was replaced, or NULL. */
 static void
-report(const struct ctl *c, const struct target *t, const char *what, const char *before)
+report(const struct ctl *c, const struct target *t, const char *before)
 {
-	json_t *o = json_set(json_object(), "queue:s done:s", t->name, what);
+	json_t *o = json_set(json_object(), "queue:s done:s", t->name, "paused");
 
 	if (before != NULL)
 		json_set(o, "replaced:s", before);
-	ctl_result(c, o, "%s %s%s%s", what, t->name,
+	ctl_result(c, o, "paused %s%s%s", t->name,
 	    before != NULL ? "; it replaces the pause by " : "", before != NULL ? before : "");
 }
 
-void
+static void
 pause_run(struct ctl *c)
 {
 	usec_t left = 0, timeout = 10 * MINUTE;
@@ -121,7 +121,7 @@ pause_run(struct ctl *c)
 			words_done(&w);
 		}
 		if (c->status == 0)
-			report(c, &t[i], "paused", before);
+			report(c, &t[i], before);
 		xreplace(&before, NULL);
 	}
 	free(text);
@@ -134,21 +134,16 @@ pause_run(struct ctl *c)
 	targets_free(t, n);
 }
 
-void
-pause_resume(struct ctl *c)
-{
-	struct target *t;
-	size_t n, i;
-	int64_t gone = 0;
-
-	if ((t = targets_find(c, &n)) == NULL)
-		return;
-	for (i = 0; i < n && gone != -1; i++) {
-		gone = target_count(c, &t[i], "DEL", KEY_PAUSED);
-		if (gone > 0)
-			report(c, &t[i], "resumed", NULL);
-		else if (gone == 0)
-			ctl_error(c, EX_NOTHING, "%s is not paused", t[i].name);
-	}
-	targets_free(t, n);
-}
+const struct verb verb_pause = {
+	.name = "pause",
+	.args = "QUEUE...",
+	.help = "stop the delivery of queues, for all daemons",
+	.more = "Messages in flight are finished. Producers can still push. It "
+	    "replaces an earlier pause. Exits with 75 if --wait has ended "
+	    "before they were finished.",
+	.options = OPT(FOR) | OPT(WHY) | OPT(WAIT) | OPT(TIMEOUT),
+	.min_args = 1,
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_QUEUES | VERB_LINES,
+	.run = pause_run,
+};

@@ -27,7 +27,6 @@ struct show {
 	double		 now;
 	json_t		*places;	/* with --json */
 	int		 found;
-	bool		 older;		/* there are older dead letters, not searched */
 };
 
 /* Prints one place of the message: a line and the message itself, or JSON, or its bytes. */
@@ -328,7 +327,6 @@ show_letters(struct show *s)
 			place(s, "dead", facts, buf_str(&b),
 			    message->data != NULL ? message->data : "", message->len);
 		}
-	s->older = l.looked >= LATEST && l.total > l.looked;
 	letters_done(&l);
 	buf_done(&b);
 	buf_done(&usage);
@@ -361,7 +359,7 @@ show_entry(struct show *s)
 	return 0;
 }
 
-void
+static void
 show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
@@ -379,12 +377,22 @@ show_run(struct ctl *c)
 	if (rc == 0 && c->target.source == SOURCE_STREAM && s.found == 0)
 		rc = show_entry(&s);
 	if (rc == 0 && s.found == 0)
-		ctl_error(c, EX_NOTHING, "%s has no message %s: not in flight, no retry, not %s, "
-		    "not among the next %d that wait or are held; finished messages are only in "
-		    "the log", c->target.name,
-		    s.id, s.older ? "among the latest dead letters" : "dead", NEXT);
+		ctl_error(c, EX_NOTHING, "%s has no message %s", c->target.name, s.id);
 	else if (rc == 0 && s.places != NULL)
 		out_json(json_incref(s.places), false);
 	json_decref(s.places);
 	fleet_done(&s.fleet);
 }
+
+const struct verb verb_show = {
+	.name = "show",
+	.args = "QUEUE ID",
+	.help = "show where a message is, and its attempts",
+	.more = "ID is the message's id or its tag. Of the messages that wait "
+	    "for their first delivery, rqctl searches the next thousand.",
+	.options = OPT(RAW),
+	.min_args = 2,
+	.max_args = 2,
+	.flags = VERB_JSON | VERB_KEEPING,
+	.run = show_run,
+};

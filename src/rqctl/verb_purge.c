@@ -282,7 +282,7 @@ look_at_stream(struct purge *p)
 	return reply == NULL ? -1 : 0;
 }
 
-void
+static void
 purge_run(struct ctl *c)
 {
 	size_t n = c->target.nkeys, i;
@@ -306,3 +306,16 @@ purge_run(struct ctl *c)
 		depth_done(&p.depths[i]);
 	free(p.depths);
 }
+
+const struct verb verb_purge = {
+	.name = "purge",
+	.args = "QUEUE",
+	.help = "delete the messages in parts of a queue",
+	.more = "Messages in flight stay.",
+	.options = OPT(WAITING) | OPT(HELD) | OPT(RETRY) |
+	    OPT(DELAYED) | OPT(DEAD),
+	.min_args = 1,
+	.max_args = 1,
+	.flags = VERB_JSON | VERB_ASKS | VERB_LISTS | VERB_ORDER,
+	.run = purge_run,
+};
