@@ -125,6 +125,8 @@ local function expire(tag, since, own)
     dropped = dropped + 1
     return true
   end
+  local value = own and #ids < 8 and call('HSTRLEN', D, tag) <= 300 and
+      call('HGET', D, tag) or ''
   if own or not hooks.foreign then
     call('ZADD', R, 'NX', stamp, tag)
   else
@@ -135,8 +137,6 @@ local function expire(tag, since, own)
   call('ZREM', B, tag)
   requeued = requeued + 1
   if #ids < 8 and #tag <= 300 then
-    local value = own and call('HSTRLEN', D, tag) <= 300 and
-        call('HGET', D, tag) or ''
     local len = string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')
     ids[#ids + 1] = string.sub(tag, 1, tonumber(len) or -1)
   end
