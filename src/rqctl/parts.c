@@ -29,7 +29,7 @@
 #define STEP		500		/* letters per call at most */
 #define STEP_BYTES	"1048576"	/* of messages per call */
 #define LETTER_COLUMNS \
-	"LETTER=letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
 #define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
 #define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
@@ -177,12 +177,20 @@ static void
 list_letter(struct listing *l, const struct letter *letter, double now)
 {
 	struct bytes said = letter_said(letter);
+	const struct target *t = &l->ctl->target;
 	json_t *o = json_object();
-	struct buf why = BUF_INIT;
+	struct buf why = BUF_INIT, number = BUF_INIT;
 
 	if (l->ctl->args.nwords == 0)
 		json_set(o, "queue:s", l->ctl->target.name);
 	letter_json(o, letter);
+	if (t->nkeys > 1)
+		json_set(o, "key:s", t->keys.name[KEY_QUEUE]);
+	buf_printf(&number, "%s%s%.*s", t->nkeys > 1 ?
+	    t->keys.name[KEY_QUEUE] : "", t->nkeys > 1 ? ":" : "",
+	    (int)letter->name.len, letter->name.data);
+	json_set(o, ".letter:s", buf_str(&number));
+	buf_done(&number);
 	letter_why(letter, &why);
 	json_set(o, ".age:f .reason:b", now - letter->died, buf_str(&why), why.len);
 	if (said.len > 0)
@@ -512,7 +520,7 @@ static bool
 has_id(const struct walk *w, const char *id, size_t idlen, const char *name, size_t len)
 {
 	bool any = w->select.nids == 0;
-	const char *want;
+	const char *want, *number;
 	size_t n;
 
 	for (int i = 0; i < w->select.nids; i++) {
@@ -520,6 +528,11 @@ has_id(const struct walk *w, const char *id, size_t idlen, const char *name, siz
 		n = strlen(want);
 		if (n > 0 && ((idlen == n && memcmp(id, want, n) == 0) ||
 		    (len == n && memcmp(name, want, n) == 0)))
+			any = w->found[i] = true;
+		number = w->part == PART_DEAD ?
+		    select_number(&w->ctl->target, want) : NULL;
+		if (number != NULL && len == strlen(number) &&
+		    memcmp(name, number, len) == 0)
 			any = w->found[i] = true;
 	}
 	return any;
