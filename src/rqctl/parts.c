@@ -184,11 +184,11 @@ list_letter(struct listing *l, const struct letter *letter, double now)
 	if (l->ctl->args.nwords == 0)
 		json_set(o, "queue:s", l->ctl->target.name);
 	letter_json(o, letter);
-	if (t->nkeys > 1)
+	if (t->nkeys > 1) {
 		json_set(o, "key:s", t->keys.name[KEY_QUEUE]);
-	buf_printf(&number, "%s%s%.*s", t->nkeys > 1 ?
-	    t->keys.name[KEY_QUEUE] : "", t->nkeys > 1 ? ":" : "",
-	    (int)letter->name.len, letter->name.data);
+		buf_printf(&number, "%s:", t->keys.name[KEY_QUEUE]);
+	}
+	buf_add(&number, letter->name.data, letter->name.len);
 	json_set(o, ".letter:s", buf_str(&number));
 	buf_done(&number);
 	letter_why(letter, &why);
@@ -529,10 +529,9 @@ has_id(const struct walk *w, const char *id, size_t idlen, const char *name, siz
 		if (n > 0 && ((idlen == n && memcmp(id, want, n) == 0) ||
 		    (len == n && memcmp(name, want, n) == 0)))
 			any = w->found[i] = true;
-		number = w->part == PART_DEAD ?
-		    select_number(&w->ctl->target, want) : NULL;
-		if (number != NULL && len == strlen(number) &&
-		    memcmp(name, number, len) == 0)
+		number = select_number(&w->ctl->target, want);
+		if (w->part == PART_DEAD && number != NULL &&
+		    len == strlen(number) && memcmp(name, number, len) == 0)
 			any = w->found[i] = true;
 	}
 	return any;
