@@ -13,7 +13,7 @@
 
 #define STEP		500		/* letters per call at most */
 #define LETTER_COLUMNS \
-	"LETTER=letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
 #define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
 #define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
@@ -116,12 +116,20 @@ static void
 list_letter(struct listing *l, const struct letter *letter, double now)
 {
 	struct bytes said = letter_said(letter);
+	const struct target *t = &l->ctl->target;
 	json_t *o = json_object();
-	struct buf why = BUF_INIT;
+	struct buf why = BUF_INIT, number = BUF_INIT;
 
 	if (l->ctl->args.nwords == 0)
 		json_set(o, "queue:s", l->ctl->target.name);
 	letter_json(o, letter);
+	if (t->nkeys > 1) {
+		json_set(o, "key:s", t->keys.name[KEY_QUEUE]);
+		buf_printf(&number, "%s:", t->keys.name[KEY_QUEUE]);
+	}
+	buf_add(&number, letter->name.data, letter->name.len);
+	json_set(o, ".letter:s", buf_str(&number));
+	buf_done(&number);
 	letter_why(letter, &why);
 	json_set(o, ".age:f .reason:b", now - letter->died, buf_str(&why), why.len);
 	if (said.len > 0)
@@ -374,7 +382,7 @@ static bool
 has_id(const struct walk *w, const char *id, size_t idlen, const char *name, size_t len)
 {
 	bool any = w->select.nids == 0;
-	const char *want;
+	const char *want, *number;
 	size_t n;
 
 	for (int i = 0; i < w->select.nids; i++) {
@@ -382,6 +390,10 @@ has_id(const struct walk *w, const char *id, size_t idlen, const char *name, siz
 		n = strlen(want);
 		if (n > 0 && ((idlen == n && memcmp(id, want, n) == 0) ||
 		    (len == n && memcmp(name, want, n) == 0)))
+			any = w->found[i] = true;
+		number = select_number(&w->ctl->target, want);
+		if (w->part == PART_DEAD && number != NULL &&
+		    len == strlen(number) && memcmp(name, number, len) == 0)
 			any = w->found[i] = true;
 	}
 	return any;

@@ -104,6 +104,21 @@ like "$(c check)" "orders: the key $1 is a string, not a list" 'check names the 
 is "$(log_count event=suspended)" 0 'the queue is not suspended'
 r del "$1" >/dev/null
 
+# A number that dead letters of two shards have.
+for k in "$1" "$2"; do
+	r xadd "${k}DEAD" 7-1 id "of $k" message m reason status >/dev/null
+done
+out=$(c dead drop orders 7-1 -y 2>&1)
+is $? 64 'an ambiguous number is refused'
+like "$out" "7-1 is the number of 2 dead letters: write $1:7-1 or $2:7-1" 'with the choices'
+is "$(c dead show orders "$2:7-1" | grep ^id)" "id        of $2" 'KEY:NUMBER shows the one'
+like "$(c dead list orders)" "$2:7-1 +of " 'dead list shows it so'
+like "$(c dead drop orders "$2:7-1" -y)" 'dropped 1 dead letter of orders' 'dead drop takes it'
+is "$(r xlen "${1}DEAD")$(r xlen "${2}DEAD")" 10 'no other is dropped'
+out=$(c dead drop orders "$2:7-1" -y 2>&1)
+like "$?$out" "^1.*orders has no dead letter $2:7-1" 'it is gone'
+like "$(c dead drop orders 7-1 -y)" 'dropped 1 dead letter' 'a number that one has needs no key'
+
 # Failures, dead letters, delays.
 for i in 1 2 3 4 5 6; do
 	c push orders "{\"id\":\"again$i\"}" >/dev/null

@@ -88,7 +88,12 @@ call('XLEN', Q)
 hooks.leave = function(tags, done) if done then acknowledge(tags) end end
 --@ end
 --@ include full
-local crammed = is_full(R)
+-- Acknowledgements only free memory: they need no answer.
+local acked = first
+while ARGV[acked] == 'ack' do
+  acked = acked + 3
+end
+local crammed = ARGV[acked] and is_full(R)
 -- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
 if ARGV[first] == 'grow' then call('ZADD', R, 'XX', 0, '\0') end
 --@ include mark
