@@ -59,6 +59,7 @@
 #include "service/heartbeat.h"
 #include "service/redis_log.h"
 #include "service/reload_plan.h"
+#include "service/until_empty.h"
 #include "status/pages.h"
 
 #define SIGNAL_HALT	(SIGRTMIN + 3)	/* stops a container whose image expects systemd in it */
@@ -118,6 +119,10 @@ struct rqd {
 	struct timer	 extend;	/* set: the daemon stops, and asks systemd for more time */
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
 	struct timer	 news;	/* set: a heartbeat out of turn */
+
+	struct until_empty	 until_empty;
+	struct timer	 chance;	/* set: --until-empty; whether it still has one */
+	int	 status;		/* of the exit */
 };
 
 /* -- consumers --------------------------------------------------------------- */
@@ -421,14 +426,19 @@ daemon_drained(struct rqd *d)
 	nodes_close(d->nodes, FAREWELL, daemon_nodes_closed, d);
 }
 
+/* error: why it cannot go on, or NULL. */
 static void
-daemon_drain(struct rqd *d)
+daemon_drain(struct rqd *d, usec_t timeout, const char *error)
 {
-	usec_t timeout = d->config->drain_timeout;
+	enum log_level level = LOG_LV_INFO;
 
+	if (error != NULL)
+		level = LOG_LV_ERROR;
 	schedules_stop(d->schedules);
-	log_event(LOG_LV_INFO, "draining", NULL,
-	    LF_INT("running", daemon_in_flight(d)), LF_USEC("timeout", timeout));
+	timer_stop(&d->chance);
+	log_event(level, "draining", NULL,
+	    LF_INT("running", daemon_in_flight(d)),
+	    LF_USEC("timeout", timeout), LF_STR("error", error));
 	daemon_set_drain(d, DRAIN_FINISHING, timeout);
 	for (size_t i = 0; i < d->nconsumers; i++)
 		consumer_drain(d->consumers[i]);
@@ -514,7 +524,27 @@ daemon_consumer_idle(void *arg)
 	for (size_t i = 0; i < d->nconsumers; i++)
 		if (!consumer_is_idle(d->consumers[i]))
 			return;
-	daemon_drain(d);
+	daemon_drain(d, d->config->drain_timeout, NULL);
+}
+
+/* --until-empty: the queues are not empty, and perhaps never will be. */
+static void
+daemon_chance(void *arg)
+{
+	struct rqd *d = arg;
+
+	if (d->nconsumers == 0) {
+		daemon_drain(d, 0, NULL);
+		return;
+	}
+	timer_set(&d->chance, SEC);
+	buf_clear(&d->redis_error);
+	if (!nodes_are_ready(d->nodes))
+		nodes_causes(d->nodes, &d->redis_error);
+	d->status = until_empty_judge(&d->until_empty, d->consumers,
+	    d->nconsumers, d->quiet, buf_str(&d->redis_error));
+	if (d->status != EX_OK)
+		daemon_drain(d, 0, d->until_empty.cause);
 }
 
 /* -- requests of rqctl ----------------------------------------------------------- */
@@ -764,7 +794,7 @@ daemon_signal(int signo, void *arg)
 	case SIGQUIT:
 	case SIGPWR:
 		if (d->drain == DRAIN_NONE) {
-			daemon_drain(d);
+			daemon_drain(d, d->config->drain_timeout, NULL);
 			break;
 		}
 		if (d->drain != DRAIN_OVER)
@@ -775,7 +805,7 @@ daemon_signal(int signo, void *arg)
 		if (d->options->source->queue == NULL)
 			daemon_reload(d);
 		else if (d->drain == DRAIN_NONE)
-			daemon_drain(d);
+			daemon_drain(d, d->config->drain_timeout, NULL);
 		break;
 	case SIGUSR1:
 		if (d->config->log.target[0] == '/')
@@ -896,6 +926,9 @@ daemon_start(struct rqd *d)
 	daemon_start_queues(d);
 	timer_init(&d->pulse, d->loop, daemon_pulse, d);
 	timer_init(&d->news, d->loop, daemon_news, d);
+	timer_init(&d->chance, d->loop, daemon_chance, d);
+	if (d->options->until_empty)
+		timer_set(&d->chance, 0);
 	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
 
@@ -946,6 +979,7 @@ daemon_stop(struct rqd *d)
 	/* 3. The spawner, with all that handlers have left; then the loop. */
 	timer_stop(&d->pulse);
 	timer_stop(&d->news);
+	timer_stop(&d->chance);
 	timer_stop(&d->watchdog);
 	timer_stop(&d->extend);
 	timer_stop(&d->deadline);
@@ -971,5 +1005,9 @@ daemon_run(const struct daemon_options *options, struct config *config)
 	loop_run(d.loop);
 	daemon_stop(&d);
 	log_close();
-	return EX_OK;
+	if (d.until_empty.cause != NULL)
+		fprintf(stderr, "rqd: --until-empty: %s\n",
+		    d.until_empty.cause);
+	free(d.until_empty.cause);
+	return d.status;
 }
