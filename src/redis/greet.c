@@ -142,6 +142,16 @@ greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
 	free(value);
 }
 
+/* Commands with several keys, or with another node's key, would fail. */
+static void
+greet_saw_mode(struct greet *g, const char *mode)
+{
+	if (strcmp(mode, "cluster") != 0 || g->opt->is_node)
+		return;
+	xreplace(&g->cause, "is a node of a Redis Cluster: write "
+	    "redis.cluster in place of redis.server");
+}
+
 static void
 greet_saw_role(struct greet *g, const char *role)
 {
@@ -180,7 +190,7 @@ greet_answer(struct greet *g, const struct redisReply *r)
 {
 	enum reply_error e = reply_error(r);
 	struct conn_server *s = &g->server;
-	char role[16], replid2[48];
+	char role[16], mode[16], replid2[48];
 	const char *text;
 	enum greet_step step;
 
@@ -198,6 +208,8 @@ greet_answer(struct greet *g, const struct redisReply *r)
 	} else if (step == GREET_INFO_SERVER) {
 		greet_info(r, "run_id", s->run_id, sizeof(s->run_id));
 		greet_info(r, "redis_version", s->version, sizeof(s->version));
+		greet_info(r, "redis_mode", mode, sizeof(mode));
+		greet_saw_mode(g, mode);
 	} else if (step == GREET_INFO_REPLICATION) {
 		greet_info(r, "master_replid", s->replid, sizeof(s->replid));
 		greet_info(r, "master_replid2", replid2, sizeof(replid2));

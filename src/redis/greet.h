@@ -7,8 +7,9 @@
  *
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
- * clients.  The greeting also fails if the server says that it is not a master (unless
- * options.any_role), or, if a Sentinel is wanted, that it is not one.
+ * clients.  The greeting also fails if the server says that it is not a master
+ * (unless options.any_role), that it is a node of a cluster (unless
+ * options.is_node), or, if a Sentinel is wanted, that it is not one.
  */
 #pragma once
 
