@@ -3,7 +3,7 @@
  * say.  conn.c sends it: all commands at once, in one round trip; the
  * replies come in the same order.
  *
- *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME
+ *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE INFO CONFIG TIME
  *
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
@@ -24,6 +24,7 @@ enum greet_step {
 	GREET_INFO_SERVER,
 	GREET_INFO_REPLICATION,
 	GREET_ROLE,
+	GREET_INFO_PERSISTENCE,
 	GREET_POLICY,
 	GREET_TIME,
 	GREET_STEPS
