@@ -71,7 +71,7 @@ static uint64_t reported;		/* records lost, and reported */
 static bool failure_reported;		/* on stderr, for the sink in use */
 static usec_t failure_at;		/* when one was last reported; 0: never */
 static bool holding;
-static char *open_failure;		/* owned; why the last log_open() failed; NULL: it did not */
+static char *open_failure;		/* owned; of the last log_open(); NULL: none */
 
 static void (*waiting_fn)(void *);
 static void *waiting_arg;

@@ -583,7 +583,7 @@ handler_over(struct slot *slot)
 	reply(r);
 }
 
-/* Those that have ended, wherever the kernel has them among the others. */
+/* Takes the children that have ended, wherever the kernel lists them. */
 static void
 reap_handlers(void)
 {
