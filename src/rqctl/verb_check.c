@@ -17,6 +17,7 @@
 #include "rqctl/picture.h"
 #include "status/advice.h"
 
+#define CLOCK_OFF	60		/* seconds */
 #define COUNT_MAX	INT64_C(1000000000000)	/* of a threshold */
 
 /* The figures that thresholds apply to. */
@@ -66,6 +67,19 @@ add_problem(struct problems *f, enum level level, const char *queue, char *text)
 
 /* -- Redis and keys --------------------------------------------------------------- */
 
+/* Whether its latest messages are in no file, and on no replica. */
+static bool
+is_volatile(struct ctl *c)
+{
+	char *aof = ask_info(c, "persistence", "aof_enabled");
+	char *replicas = ask_info(c, "replication", "connected_slaves");
+	bool lost = strcmp(aof, "0") == 0 && strcmp(replicas, "0") == 0;
+
+	free(aof);
+	free(replicas);
+	return lost;
+}
+
 /* Checks one server.  at begins each text: "", or on a cluster "127.0.0.1:7001: ". */
 static void
 check_server(struct problems *f, const char *at)
@@ -96,7 +110,7 @@ check_server(struct problems *f, const char *at)
 static void
 check_servers(struct problems *f)
 {
-	bool cluster = ctl_is_cluster(f->ctl), full = false;
+	bool cluster = ctl_is_cluster(f->ctl), full = false, lost = false;
 	size_t n = ask_masters(f->ctl);
 	char *at, *value;
 
@@ -105,6 +119,7 @@ check_servers(struct problems *f)
 		at = cluster ? xasprintf("%s: ", sync_chosen(f->ctl->client)) : xstrdup("");
 		check_server(f, at);
 		free(at);
+		lost = lost || is_volatile(f->ctl);
 		value = cluster && !full ?
 		    ask_config(f->ctl, "cluster-require-full-coverage") : NULL;
 		full |= value != NULL && strcmp(value, "yes") == 0;
@@ -112,6 +127,10 @@ check_servers(struct problems *f)
 	}
 	if (n > 0)
 		ask_master_of(f->ctl, NULL);
+	if (lost)
+		find(f, LEVEL_WARNING, NULL, "appendonly is no: a crash of Redis "
+		    "loses the messages since its last snapshot; type redis-cli "
+		    "config set appendonly yes and redis-cli config rewrite");
 	if (full)
 		find(f, LEVEL_WARNING, NULL, "cluster-require-full-coverage is yes: while one "
 		    "master is down, all queues stop; with no, only the queues of its slots do");
@@ -527,10 +546,32 @@ check_strays(struct problems *f, const struct picture *p)
 	json_decref(s.known);
 }
 
+/* Daemons whose clock is wrong: times in their log and in status are, too. */
+static void
+check_clocks(struct problems *f, const struct picture *p)
+{
+	const struct daemon *d = p->fleet.daemons;
+	char off[UNITS_TEXT_MAX];
+	const char *side;
+	double ahead;
+
+	for (size_t k = 0; k < p->fleet.n; k++) {
+		ahead = fleet_number(d[k].beat, "clock", 0);
+		side = "behind";
+		if (ahead > 0)
+			side = "ahead of";
+		if (fabs(ahead) > CLOCK_OFF)
+			find(f, LEVEL_WARNING, NULL, "%s: its clock is %s %s "
+			    "Redis': correct the one that is wrong",
+			    d[k].instance, units_age(fabs(ahead), off), side);
+	}
+}
+
 static void
 check_all(struct problems *f, const struct picture *p)
 {
 	check_servers(f);
+	check_clocks(f, p);
 	if (p->fleet.n == 0)
 		find(f, LEVEL_WARNING, NULL, p->full != NULL ? "no daemon is seen: none can write "
 		    "its heartbeat" : "no daemon is running");

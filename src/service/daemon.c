@@ -900,6 +900,7 @@ daemon_start(struct rqd *d)
 	const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGPWR, SIGNAL_HALT, SIGUSR1, SIGUSR2,
 	    SIGHUP };
 	const struct config *config = d->boot;
+	const char *uncontained = NULL;
 
 	/* 1. The spawner. */
 	d->loop = loop_new();
@@ -932,12 +933,14 @@ daemon_start(struct rqd *d)
 	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
 
-	/* 4. Go. */
+	/* 4. Go.  Who types rqd -q has not asked for cgroups. */
 	nodes_start(d->nodes);
+	if (config->file[0] != '\0')
+		uncontained = cgroup_lacks(CGROUP_RUNS);
 	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
 	    LF_STR("instance", d->instance), LF_INT("pid", getpid()),
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash),
-	    LF_STR("uncontained", cgroup_lacks(CGROUP_RUNS)));
+	    LF_STR("uncontained", uncontained));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
 	/*

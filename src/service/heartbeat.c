@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #define QUEUES_EVERY	(10 * MINUTE)	/* the index of queues is written */
 #define QUEUES_KEEP	10000	/* queues in it, the latest */
 #define USUAL_RUNS	20	/* show how long a run usually takes */
+#define CLOCK_TOLD	1	/* seconds that the clocks differ, at least */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 /* NAME.RANDOM, of characters that keys and tokens can hold. */
@@ -148,11 +150,16 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	return json_set(q, "in_hand:j", in_flight.list);
 }
 
-/* most: deliveries listed per queue; causes: with those of suspensions */
+/*
+ * now: Redis' time; most: deliveries listed per queue; causes: with those of
+ * suspensions
+ */
 static char *
 heartbeat_text(const struct heartbeat *h, const struct config *config,
-    struct consumer *const *consumers, size_t n, size_t most, bool causes)
+    double now, struct consumer *const *consumers, size_t n, size_t most,
+    bool causes)
 {
+	double ahead = clock_seconds(clock_wall()) - now;
 	json_t *queues = json_object();
 	json_t *root;
 	char *text;
@@ -164,6 +171,8 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	    "max_handlers:i queues:j", h->instance, config->name, PACKAGE_VERSION,
 	    (int64_t)getpid(), clock_seconds(h->started), config->hash,
 	    (int64_t)config->max_handlers, queues);
+	if (fabs(ahead) >= CLOCK_TOLD)
+		json_set(root, "clock:f", (double)(int64_t)(ahead * 1e3) / 1e3);
 	if (log_failure() != NULL)
 		json_set(root, "log_error:s", log_failure());
 	if (h->reload_error[0] != '\0')
@@ -287,10 +296,10 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 	char score[32], ttl[16], old[32], ahead[32], since[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
-	text = heartbeat_text(h, config, consumers, n, most, true);
+	text = heartbeat_text(h, config, now, consumers, n, most, true);
 	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
 		free(text);	/* readers would not accept it */
-		text = heartbeat_text(h, config, consumers, n, 0, false);
+		text = heartbeat_text(h, config, now, consumers, n, 0, false);
 	}
 	if (text != NULL && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);

@@ -38,6 +38,7 @@ static const struct member daemon_members[] = {
 	{ "instance", TYPE_TEXT }, { "name", TYPE_TEXT }, { "version", TYPE_TEXT },
 	{ "pid", TYPE_INTEGER }, { "started", TYPE_NUMBER }, { "config", TYPE_TEXT },
 	{ "max_handlers", TYPE_INTEGER }, { "log_error", TYPE_TEXT },
+	{ "clock", TYPE_NUMBER },
 	{ "reload_error", TYPE_TEXT },
 };
 

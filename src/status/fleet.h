@@ -100,7 +100,7 @@ struct service {
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;
 	const char	*cause;		/* of a suspension: the last failure; "": not said */
-	int64_t		 failed;	/* suspended: messages that failed since a success */
+	int64_t		 failed;	/* suspended: messages that failed since the last success */
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
 	double		 lease_least, lease_most;	/* seconds */

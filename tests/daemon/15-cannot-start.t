@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-redis_start
+redis_start --appendonly yes
 printf '#!/bin/sh\r\nexit 0\r\n' >"$T/crlf"
 printf '#!/no/such/php -q\n' >"$T/interpreter"
 printf 'exit 0\n' >"$T/bare"

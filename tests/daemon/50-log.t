@@ -7,7 +7,7 @@
 RECORD='^ts=[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z level=(error|warn|info|debug) event=[a-z_]+( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
 VALUES='( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
 
-redis_start
+redis_start --appendonly yes
 handler loud <<'H'
 echo 'plain words'
 echo 'level=error event=forged queue="q" id=1'

@@ -5,7 +5,8 @@
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 command -v python3 >/dev/null || skip_all 'no python3'
-redis_start
+PORT=$(free_port)
+redis_start --appendonly yes --port "$PORT" --bind 127.0.0.1 --repl-diskless-sync-delay 0
 
 says() { # STATUS LINES ARGUMENT...
 	_want=$1 _lines=$2
@@ -45,6 +46,32 @@ for i in '1200 1200 300' '50 50 0.1' '1200 1200 0' '1200 1200 null' '1200 1200 2
 	is "$(state) $(ctl check)" 'ok ' "nothing is wrong: $i"
 done
 r del 'h s' 'h sBACKUP' 'h sDELIVERY' >/dev/null
+
+# -- what would be lost, and clocks --------------------------------------------------
+
+daemon '"q":{"state":"running"}'
+is "$(ctl check)" '' 'with an append-only file nothing is wrong'
+r config set appendonly no >/dev/null
+is "$(ctl check; echo $?)" "warning: appendonly is no: a crash of Redis loses the messages since its last snapshot; type redis-cli config set appendonly yes and redis-cli config rewrite
+1" 'appendonly no: what to type'
+r acl setuser default -config >/dev/null
+like "$(ctl check)" '^warning: appendonly is no' 'it needs no CONFIG'
+r acl setuser default +config >/dev/null
+mkdir "$T/replica"
+redis-server --port 0 --unixsocket "$T/replica/sock" --dir "$T/replica" --save '' --replicaof 127.0.0.1 "$PORT" \
+    >"$T/replica/log" 2>&1 &
+OTHER_PIDS="$OTHER_PIDS $!"
+wait_for 30 'r info replication | grep -q connected_slaves:1'
+is "$(ctl check)" '' 'a replica has the messages, too'
+r config set appendonly yes >/dev/null
+
+clock() { # SECONDS
+	r set rqd:daemon:h.9 "{\"clock\":$1,\"queues\":{}}" ex 300 >/dev/null
+	ctl check
+}
+is "$(clock 61)" "warning: h.9: its clock is 1m1s ahead of Redis': correct the one that is wrong" 'a clock that is ahead'
+is "$(clock -7200)" "warning: h.9: its clock is 2h behind Redis': correct the one that is wrong" 'one that is behind'
+is "$(clock 59.9)$(clock -1)" '' 'less than a minute'
 
 # -- thresholds --------------------------------------------------------------------
 

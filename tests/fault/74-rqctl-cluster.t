@@ -100,7 +100,7 @@ fails 64 'the key plain has no hash tag.*such as \{plain\}' "$RQCTL" --server "$
 is "$("$RQCTL" --server "$SERVER" push "{$K3}" x >/dev/null && n n3 llen "{$K3}")" 3 'a replica may be the seed'
 is "$(RQD_SERVER=cluster://127.0.0.1:1,127.0.0.1:$PORT_n4 "$RQCTL" push "{$K3}" x >/dev/null &&
     n n3 llen "{$K3}")" 4 'and others may be down'
-fails 75 "MOVED .*write redis.cluster in place of redis.server" \
+fails 69 "is a node of a Redis Cluster: write redis.cluster in place of redis.server" \
     "$RQCTL" --server "127.0.0.1:$PORT_n1" push "{$K2}" x
 redis_start --port 0
 fails 69 '127.0.0.1:1: .*Connection refused' "$RQCTL" --server cluster://127.0.0.1:1 status
