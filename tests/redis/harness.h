@@ -45,7 +45,8 @@ struct harness {
 
 	unsigned	 ups, downs;
 	bool		 changed, first;	/* of the last up() */
-	char		 run_id[48], address[128], version[24], policy[24];
+	char		 run_id[48], address[ADDR_TEXT_MAX];
+	char		 version[24], policy[24];
 	char		 cause[512];		/* of the last down() */
 	void		(*on_up)(struct harness *);	/* called in up(); NULL: nothing */
 	void		(*on_down)(struct harness *);
