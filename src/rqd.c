@@ -58,7 +58,7 @@ static const char help[] =
     "  -t               check the configuration and exit; -tt: warnings are errors\n"
     "  -T               print the configuration in force and exit\n"
     "  -v               log at level debug\n"
-    "  --until-empty    exit when all queues are empty\n"
+    "  --until-empty    exit when all queues are empty, or nothing can run\n"
     "  -V, --version    print the version\n"
     "  -h, --help       print this help\n"
     "\n"

@@ -71,7 +71,7 @@ static uint64_t reported;		/* records lost, and reported */
 static bool failure_reported;		/* on stderr, for the sink in use */
 static usec_t failure_at;		/* when one was last reported; 0: never */
 static bool holding;
-static char *open_failure;		/* owned; why the last log_open() failed; NULL: it did not */
+static char *open_failure;	/* owned; of the last log_open(); NULL: none */
 
 static void (*waiting_fn)(void *);
 static void *waiting_arg;
@@ -645,11 +645,11 @@ int
 log_open(const char *target, char **cause)
 {
 	struct sink s = { .fd = -1 };
-	bool failed = open_failure != NULL;
+	bool failed = open_failure != NULL, asked = cause != NULL;
 	char *why = NULL;
 	int rc;
 
-	cause = cause != NULL ? cause : &why;
+	cause = asked ? cause : &why;
 	/* These two links lead to what we have open already; no other link is followed. */
 	if (strcmp(target, "stderr") == 0 || strcmp(target, "/dev/stderr") == 0)
 		rc = open_standard(&s, STDERR_FILENO, cause);
@@ -663,8 +663,11 @@ log_open(const char *target, char **cause)
 	else
 		rc = util_cause(cause, "%s: not \"stderr\", \"syslog\" or an absolute path",
 		    target);
-	free(open_failure);
-	open_failure = rc == -1 ? xstrdup(*cause) : NULL;
+	/* log_write() opens stderr without being asked to: the target has still failed. */
+	if (asked || rc == -1) {
+		free(open_failure);
+		open_failure = rc == -1 ? xstrdup(*cause) : NULL;
+	}
 	if (rc == 0)
 		replace_sink(&s);
 	else if (!failed && sink.path != NULL)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPACE	" \t\r\n"
+
 /* "redis.server=..." or "max_handlers=..." */
 static void
 take_override(struct draft *d, const char *text)
@@ -92,22 +94,36 @@ take_queue(struct draft *d)
 		setting_add(add_to_queue(d, queue, "user"), source->user, 0);
 }
 
+/* White space around the address comes from a file that sets the variable. */
+static void
+take_server(struct draft *d)
+{
+	const char *text = getenv("RQD_SERVER");
+	const struct option *o = option_named(SECTION_REDIS, "server");
+	struct place at = { findings_file(&d->findings, "RQD_SERVER"), 0 };
+	struct setting *s;
+	char *server;
+	size_t len;
+
+	text = text != NULL ? text + strspn(text, SPACE) : "";
+	for (len = strlen(text); len > 0 && strchr(SPACE, text[len - 1]) != NULL; len--)
+		;
+	if (len == 0)
+		return;
+	server = xstrndup(text, len);
+	s = d->given[option_index(o)] = draft_setting_new(d, o, &at);
+	setting_add(s, server, 0);
+	free(server);
+}
+
 void
 command_line_take(struct draft *d)
 {
 	const struct config_source *source = d->source;
-	const char *server = getenv("RQD_SERVER");
-	const struct option *o = option_named(SECTION_REDIS, "server");
-	struct place at;
-	struct setting *s;
 	size_t i;
 
-	if (source->text == NULL && source->file == NULL && server != NULL && server[0] != '\0') {
-		at = (struct place){ findings_file(&d->findings, "RQD_SERVER"), 0 };
-		s = draft_setting_new(d, o, &at);
-		setting_add(s, server, 0);
-		d->given[option_index(o)] = s;
-	}
+	if (source->text == NULL && source->file == NULL)
+		take_server(d);
 	for (i = 0; source->overrides != NULL && source->overrides[i] != NULL; i++)
 		take_override(d, source->overrides[i]);
 	if (source->queue != NULL && source->text == NULL)

@@ -152,7 +152,7 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 
 /* The number that stands for "inherit". */
 static int64_t
-inherited(const struct option *o)
+value_inherited(const struct option *o)
 {
 	return o->type == OPTION_NICE ? CONFIG_NICE_INHERIT : -1;
 }
@@ -174,7 +174,7 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 	}
 	if (!IN(o, INHERITS) || strcmp(value, INHERIT) != 0)
 		return parse_number(o, value, ret, cause);
-	*ret = inherited(o);
+	*ret = value_inherited(o);
 	return 0;
 }
 
@@ -321,7 +321,7 @@ print_scalar(const struct option *o, int64_t n, struct buf *b)
 {
 	char text[UNITS_TEXT_MAX];
 
-	if (IN(o, INHERITS) && n == inherited(o))
+	if (IN(o, INHERITS) && n == value_inherited(o))
 		option_print_string(INHERIT, b);
 	else if (o->type == OPTION_BOOL)
 		buf_puts(b, n != 0 ? "true" : "false");

@@ -1175,12 +1175,6 @@ consumer_reconfigure(struct consumer *c, struct config *config,
 }
 
 void
-consumer_probe_now(struct consumer *c)
-{
-	suspension_probe_now(&c->suspension);
-}
-
-void
 consumer_set_quiet(struct consumer *c, bool quiet)
 {
 	if (c->state == CONSUMER_RUNNING || c->state == CONSUMER_QUIET)

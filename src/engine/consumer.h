@@ -81,7 +81,6 @@ void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 void		 consumer_renew(struct consumer *);	/* see queue_renew() */
 
-void		 consumer_probe_now(struct consumer *);	/* if it is suspended */
 
 /* For status, heartbeat, metrics. */
 const struct queue_config *consumer_config(const struct consumer *);

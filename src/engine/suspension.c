@@ -275,13 +275,6 @@ suspension_turn(struct suspension *s)
 	return turns[s->turns++ % ARRAY_LEN(turns)];
 }
 
-void
-suspension_probe_now(struct suspension *s)
-{
-	if (s->state == SUSPENDED)
-		suspension_set_state(s, SUSPENDED, clock_mono());
-}
-
 double
 suspension_waits(const struct suspension *s)
 {

@@ -105,8 +105,6 @@ enum turn suspension_turn(struct suspension *);
  * failure counts as no attempt of its message.
  */
 bool	suspension_doubts(const struct suspension *);
-/* An operator has asked for a probe. */
-void	suspension_probe_now(struct suspension *);
 
 /*
  * Suspended: how many seconds a message has waited at least, of those that were tried; -1: not

@@ -56,7 +56,7 @@ is_wanted(const struct load *l, uint32_t queue)
 
 /* Whether it is wanted, too, for the same user and group as the other queue. */
 static bool
-belongs(const struct load *l, uint32_t queue, uint32_t other)
+load_belongs(const struct load *l, uint32_t queue, uint32_t other)
 {
 	const struct queue_config *q = l->config->queues[queue], *o = l->config->queues[other];
 
@@ -175,7 +175,7 @@ add_files(struct buf *b, const struct config *c)
 
 /* That user must not look into this process: no core of it is made, and nobody traces it. */
 static int
-become(const struct identity *id)
+load_become(const struct identity *id)
 {
 	struct rlimit core;
 
@@ -228,15 +228,15 @@ look_up(const struct load *l, uint32_t first, int file)
 	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
 		fds[i] = -1;
-		if (privileged && error == 0 && belongs(l, i, first) && q->env_file[0] != '\0' &&
+		if (privileged && error == 0 && load_belongs(l, i, first) && q->env_file[0] != '\0' &&
 		    trust_file(q->env_file, 0, NULL) == 0)
 			fds[i] = open_env_file(q->env_file);
 	}
-	if (privileged && error == 0 && become(&id) == -1)
+	if (privileged && error == 0 && load_become(&id) == -1)
 		error = errno;
 	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
-		if (!belongs(l, i, first))
+		if (!load_belongs(l, i, first))
 			continue;
 		if (error != 0) {
 			add_error(&b, i, error, step);
@@ -275,7 +275,7 @@ load_rows(const struct config *config, int file, const struct rows *known, unsig
 			continue;
 		/* What a child writes comes behind it, and takes its place. */
 		add_error(&b, i, ETIMEDOUT, STEP_USER);
-		for (other = 0; other < i && !belongs(&l, other, i); other++)
+		for (other = 0; other < i && !load_belongs(&l, other, i); other++)
 			continue;
 		if (other < i)
 			continue;

@@ -303,38 +303,42 @@ child(void *arg)
 }
 
 /*
- * clone3(2), which alone starts a child in another cgroup, so that none of what it forks is
- * missed.  The child calls child() on its own stack.
+ * clone(2), or clone3(2), which alone starts a child in another cgroup, so that none of what
+ * it forks is missed: a C library has no function for the one, or refuses flags of the other.
+ * The child calls child() on its own stack.  Returns -errno on failure.
  */
 CHILD static long
-clone_into(struct clone_args *args, struct spawn_memory *m)
+clone_raw(long number, long first, long second, struct spawn_memory *m)
 {
 #if defined(__x86_64__)
+	register int *r10 __asm__("r10") = &m->busy;
 	register void *r8 __asm__("r8") = (void *)child;
 	register void *r9 __asm__("r9") = m;
 	long r;
 
 	__asm__ volatile("syscall\n\ttest %%rax, %%rax\n\tjnz 1f\n\t"
 	    "xor %%ebp, %%ebp\n\tmov %%r9, %%rdi\n\tcall *%%r8\n\thlt\n1:"
-	    : "=a"(r) : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r8), "r"(r9)
-	    : "rcx", "r11", "memory");
+	    : "=a"(r) : "a"(number), "D"(first), "S"(second), "d"(0L), "r"(r10),
+	    "r"(r8), "r"(r9) : "rcx", "r11", "memory");
 	return r;
 #elif defined(__aarch64__)
-	register long x8 __asm__("x8") = SYS_clone3;
-	register void *x0 __asm__("x0") = args;
-	register long x1 __asm__("x1") = sizeof(*args);
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = first;
+	register long x1 __asm__("x1") = second;
 	register void *x2 __asm__("x2") = (void *)child;
 	register void *x3 __asm__("x3") = m;
+	register int *x4 __asm__("x4") = &m->busy;
 
 	__asm__ volatile("svc 0\n\tcbnz x0, 1f\n\tmov x29, xzr\n\tmov x0, x3\n\t"
-	    "blr x2\n\tbrk 1\n1:" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
-	    : "x30", "memory");
-	return (long)x0;
+	    "blr x2\n\tbrk 1\n1:" : "+r"(x0)
+	    : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "x30", "memory");
+	return x0;
 #else
+	struct clone_args *args = (struct clone_args *)first;
 	long r;
 
 	args->stack = args->stack_size = 0;
-	r = raw(SYS_clone3, (long)args, sizeof(*args), 0, 0, 0);
+	r = raw(number, first, second, 0, 0, 0);
 	if (r == 0)
 		(void)child(m);
 	return r;
@@ -478,12 +482,16 @@ spawn_start(const struct spawn_row *row, const char *words, size_t len,
 		args.child_tid = (uintptr_t)&m->busy;
 		args.stack = (uintptr_t)m - STACK_SIZE;
 		args.stack_size = STACK_SIZE;
-		pid = clone_into(&args, m);
-		errno = pid < 0 ? (int)-pid : errno;
+		pid = clone_raw(SYS_clone3, (long)&args, sizeof(args), m);
+	} else if (shared) {
+		pid = clone_raw(SYS_clone, SIGCHLD | (long)args.flags, (long)m, m);
 	} else {
-		pid = clone(child, (char *)m, SIGCHLD | (int)args.flags, m, NULL, NULL, &m->busy);
+		pid = clone(child, (char *)m, SIGCHLD, m);
+		pid = pid == -1 ? -errno : pid;
 	}
-	if (pid < 0)
-		m->busy = 0;
-	return pid < 0 ? -1 : (pid_t)pid;
+	if (pid >= 0)
+		return (pid_t)pid;
+	m->busy = 0;
+	errno = (int)-pid;
+	return -1;
 }

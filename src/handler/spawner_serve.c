@@ -583,7 +583,7 @@ handler_over(struct slot *slot)
 	reply(r);
 }
 
-/* Those that have ended, wherever the kernel has them among the others. */
+/* Reaps handlers that have ended, wherever the kernel has them in its list. */
 static void
 reap_handlers(void)
 {

@@ -9,35 +9,62 @@
 
 #include "base/util.h"
 
+/* A row of a table of texts; the compiler knows whether it is a list. */
+#define TEXT(struct_, member) { \
+	.name = #member, .offset = offsetof(struct struct_, member), \
+	.list = _Generic(((struct struct_ *)NULL)->member, \
+	    char *: false, const char *: false, char **: true) }
+
+const struct config_text config_texts[] = {
+	TEXT(config, redis.servers), TEXT(config, redis.sentinels),
+	TEXT(config, redis.clusters), TEXT(config, redis.master),
+	TEXT(config, redis.sentinel_username),
+	TEXT(config, redis.sentinel_password_file),
+	TEXT(config, redis.username), TEXT(config, redis.password_file),
+	TEXT(config, redis.tls_ca), TEXT(config, redis.tls_cert),
+	TEXT(config, redis.tls_key), TEXT(config, redis.tls_name),
+	TEXT(config, http.listen), TEXT(config, log.target),
+	TEXT(config, name), TEXT(config, file), TEXT(config, overrides),
+	{ .name = NULL }
+};
+
+const struct config_text queue_texts[] = {
+	TEXT(queue_config, name), TEXT(queue_config, file),
+	TEXT(queue_config, key), TEXT(queue_config, keys),
+	TEXT(queue_config, shard_keys), TEXT(queue_config, match),
+	TEXT(queue_config, id), TEXT(queue_config, delayed_key),
+	TEXT(queue_config, consumer_group), TEXT(queue_config, command),
+	TEXT(queue_config, rate), TEXT(queue_config, group_by),
+	TEXT(queue_config, on_dead), TEXT(queue_config, dead_key),
+	TEXT(queue_config, dead_tell), TEXT(queue_config, user),
+	TEXT(queue_config, group), TEXT(queue_config, directory),
+	TEXT(queue_config, env), TEXT(queue_config, env_file),
+	TEXT(queue_config, env_message), TEXT(queue_config, output),
+	TEXT(queue_config, pushes),
+	{ .name = NULL }
+};
+
+const struct config_text schedule_texts[] = {
+	TEXT(schedule_config, name), TEXT(schedule_config, file),
+	TEXT(schedule_config, queue), TEXT(schedule_config, message),
+	TEXT(schedule_config, cron), TEXT(schedule_config, timezone),
+	{ .name = NULL }
+};
+
+/* Frees the texts, and the struct itself. */
 static void
-queue_config_free(struct queue_config *q)
+free_texts(const struct config_text *t, void *base)
 {
-	if (q == NULL)
-		return;
-	free(q->name);
-	free((char *)q->file);
-	free(q->key);
-	free(q->consumer_group);
-	free(q->id);
-	free(q->delayed_key);
-	free(q->group_by);
-	util_free_list(q->keys);
-	util_free_list(q->shard_keys);
-	util_free_list(q->match);
-	util_free_list(q->command);
-	util_free_list(q->pushes);
-	free(q->output);
-	free(q->on_dead);
-	free(q->dead_key);
-	free(q->dead_tell);
-	free(q->rate);
-	free(q->user);
-	free(q->group);
-	free(q->directory);
-	util_free_list(q->env);
-	util_free_list(q->env_message);
-	free(q->env_file);
-	free(q);
+	void *p;
+
+	for (; t->name != NULL; t++) {
+		memcpy(&p, (char *)base + t->offset, sizeof(p));
+		if (t->list)
+			util_free_list(p);
+		else
+			free(p);
+	}
+	free(base);
 }
 
 struct config *
@@ -63,38 +90,12 @@ config_unref(struct config *c)
 	if (c == NULL || --c->refs > 0)
 		return;
 	for (size_t i = 0; i < c->nqueues; i++)
-		queue_config_free(c->queues[i]);
+		free_texts(queue_texts, c->queues[i]);
 	free(c->queues);
-	for (size_t i = 0; i < c->nschedules; i++) {
-		struct schedule_config *s = c->schedules[i];
-
-		free(s->name);
-		free((char *)s->file);
-		free(s->queue);
-		free(s->message);
-		free(s->cron);
-		free(s->timezone);
-		free(s);
-	}
+	for (size_t i = 0; i < c->nschedules; i++)
+		free_texts(schedule_texts, c->schedules[i]);
 	free(c->schedules);
-	util_free_list(c->redis.servers);
-	util_free_list(c->redis.sentinels);
-	util_free_list(c->redis.clusters);
-	free(c->redis.master);
-	free(c->redis.sentinel_username);
-	free(c->redis.sentinel_password_file);
-	free(c->redis.username);
-	free(c->redis.password_file);
-	free(c->redis.tls_ca);
-	free(c->redis.tls_cert);
-	free(c->redis.tls_key);
-	free(c->redis.tls_name);
-	free(c->http.listen);
-	free(c->log.target);
-	free(c->name);
-	free(c->file);
-	free(c->overrides);
-	free(c);
+	free_texts(config_texts, c);
 }
 
 void

@@ -180,6 +180,18 @@ struct config {
 	char			  hash[17];	/* see config_print_hash(); hex */
 };
 
+/*
+ * The texts that config_unref() frees: of struct config, of each queue, of each
+ * schedule.  Each option that is a text or a list of texts is among them;
+ * tests/unit/test_config compares them with the table of options.
+ */
+struct config_text {
+	const char	*name;		/* of the member; NULL ends the table */
+	size_t		 offset;
+	bool		 list;		/* char **, else char * */
+};
+extern const struct config_text config_texts[], queue_texts[], schedule_texts[];
+
 struct config	*config_new(void);		/* all empty; refs is 1 */
 struct config	*config_ref(struct config *);
 void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */

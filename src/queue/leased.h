@@ -34,6 +34,7 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
+#include "policy/stagger.h"
 #include "queue/evict.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
@@ -181,6 +182,8 @@ struct leased {
 	usec_t			  retry_at;	/* mono: due; the timer may be set for later */
 	struct timer		  delayed;	/* the first in QDELAYED, or in the source */
 	usec_t			  delayed_at;	/* as retry_at */
+	usec_t			  overdue;	/* mono: as delayed_at; 0: no look waits for it */
+	struct stagger		  stagger;
 	struct timer		  retry_look;	/* set: a change for later waits for a look */
 	struct timer		  rate;		/* set: no pop before, by the rate, or for others */
 	bool			  crowded;	/* it is set until a message is done: Redis is full,

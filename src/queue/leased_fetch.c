@@ -269,8 +269,10 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	if (a->full != full)
 		leased_disarm(a);
 	a->full = full;
-	if (any)
+	if (any) {
 		a->misses = 0;
+		a->overdue = 0;
+	}
 	leased_count_miss(a, !any && (!waiting || limited != NULL));
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);

@@ -39,7 +39,7 @@
  *
  * - QRETRY and QDELAYED mostly change because a message was put there for later: the
  *   daemons look one after the other.  When a message falls due, they go one after the
- *   other, too, and the others see that it was taken.
+ *   other, too, and the others see that it was taken (policy/stagger.h).
  * - After a push, a daemon whose last pops found nothing backs off.  With N daemons it
  *   skips the backoff one time in N, so that the first one is not always the same.  A
  *   daemon with messages in flight waits a little, so that idle ones go first.
@@ -56,8 +56,7 @@
 #define FLEET_UNKNOWN	4
 #define FEW		3		/* daemons: all of them may look at once */
 #define LOOK_EACH	(100 * MSEC)	/* looks at what is for later */
-#define DUE_EACH	(50 * MSEC)	/* pops of what has fallen due */
-#define LATER_MAX	(2 * SEC)	/* of both */
+#define LATER_MAX	(2 * SEC)
 #define DUE_SOON	(10 * MSEC)	/* of few daemons, and of the one that put it there */
 #define BUSY_MAX	(2 * MSEC)	/* wait of a daemon whose slots are all taken */
 #define MISSES_OFTEN	3		/* from then on, arm before a pop */
@@ -113,7 +112,18 @@ leased_due_delay(const struct leased *a, bool ours)
 		return 0;
 	if (fleet <= FEW || ours)
 		return leased_spread(1, DUE_SOON, DUE_SOON);
-	return leased_spread(fleet, DUE_EACH, LATER_MAX);
+	return (usec_t)(random_unit() * (double)stagger_span(&a->stagger, fleet));
+}
+
+/*
+ * The timer of what is due has fired.  While Redis reports changes, that says that no other
+ * daemon was there before: see leased_later_changed().
+ */
+static void
+leased_was_left(struct leased *a, usec_t due_at)
+{
+	if (a->wanted && a->watch == WATCH_ARMED && watch_is_on(a->env->watch) && !a->evict.on)
+		stagger_saw_left(&a->stagger, leased_fleet(a), clock_mono() - due_at);
 }
 
 void
@@ -217,6 +227,11 @@ leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
 	a->arm_refusals = 0;
 	due = leased_saw_retry(a, leased_until(reply_at(reply, ARM_DUE), 0), false);
 	delayed_in = a->closing ? -1 : leased_until(reply_at(reply, ARM_DELAYED), 0);
+	if (a->overdue > 0 && (due || delayed_in == 0))
+		stagger_saw_left(&a->stagger, leased_fleet(a), clock_mono() - a->overdue);
+	else if (a->overdue > 0)
+		stagger_saw_taken(&a->stagger);
+	a->overdue = 0;
 	timer_stop(&a->delayed);
 	if (delayed_in > 0 || (delayed_in == 0 && a->kind->promotes))
 		leased_saw_delayed(a, delayed_in);
@@ -301,10 +316,20 @@ leased_has_become_due(void *arg)
 }
 
 static void
+leased_retry_due(void *arg)
+{
+	struct leased *a = arg;
+
+	leased_was_left(a, a->retry_at);
+	leased_has_become_due(a);
+}
+
+static void
 leased_delayed_due(void *arg)
 {
 	struct leased *a = arg;
 
+	leased_was_left(a, a->delayed_at);
 	if (a->kind->promotes)
 		leased_tick_due(a);
 	else
@@ -373,6 +398,7 @@ leased_later_changed(struct leased *a, struct timer *t, usec_t at)
 		if (timer_left(t) < wait)
 			wait = timer_left(t);
 		timer_stop(t);
+		a->overdue = at;
 	}
 	if (leased_is_arming(a) || (leased_fleet(a) <= FEW && !a->paused && !a->full))
 		leased_change(a);
@@ -517,7 +543,7 @@ leased_watch_init(struct leased *a)
 	struct leased_key *k;
 
 	a->work = true;
-	timer_init(&a->retry, loop, leased_has_become_due, a);
+	timer_init(&a->retry, loop, leased_retry_due, a);
 	timer_init(&a->delayed, loop, leased_delayed_due, a);
 	timer_init(&a->retry_look, loop, leased_look_again, a);
 	timer_init(&a->rate, loop, leased_has_become_due, a);

@@ -1010,8 +1010,9 @@ conn_cause(const struct conn *c, const struct redisAsyncContext *ac)
 	if (text[0] != '\0' && strcmp(text, strerror(0)) != 0)
 		return xstrdup(text);
 	if (c->opt->tls && c->state != CONN_READY)
-		return xstrdup("TLS: the handshake failed: compare redis.tls_ca, redis.tls_cert and "
-		    "the port with the settings of Redis");
+		return xstrdup("TLS: the handshake failed: compare "
+		    "redis.tls_ca, redis.tls_cert and the port with the "
+		    "settings of Redis");
 	return xstrdup("connection lost");
 }
 
@@ -1119,7 +1120,10 @@ conn_local_name(const char *file, unsigned id)
 	return name;
 }
 
-/* Who may not connect to a unix socket, and what to type.  The name service could block. */
+/*
+ * Says which user may not connect to a unix socket, and what to type.  It reads
+ * files, because the name service could block.
+ */
 static char *
 conn_no_permission(const char *path)
 {

@@ -47,6 +47,7 @@ struct conn_server {
 	char		 run_id[48];	/* "": INFO is denied */
 	char		 version[24];
 	char		 maxmemory_policy[24];	/* "": CONFIG is denied */
+	bool		 no_aof;	/* it has no append-only file */
 	char		 replid[48];		/* "": INFO is denied */
 	int64_t		 client_id;		/* 0: unknown */
 	/* It may be another server than at the last READY, or have an older data set. */

@@ -88,7 +88,7 @@ greet_init(struct greet *g, const struct redis_options *opt, const char *name, b
 		if (step == GREET_AUTH ? g->password_len > 0 || greet_has_user(g) :
 		    step == GREET_SELECT ? opt->database != 0 :
 		    step == GREET_SETNAME ? name != NULL :
-		    step == GREET_POLICY || step == GREET_TIME ? worker : true)
+		    step >= GREET_INFO_PERSISTENCE ? worker : true)
 			g->steps[g->n++] = step;
 	}
 	return 0;
@@ -109,6 +109,7 @@ greet_next(struct greet *g, struct words *w)
 		[GREET_PING] = { "PING" }, [GREET_SETNAME] = { "CLIENT", "SETNAME" },
 		[GREET_ID] = { "CLIENT", "ID" }, [GREET_INFO_SERVER] = { "INFO", "server" },
 		[GREET_INFO_REPLICATION] = { "INFO", "replication" },
+		[GREET_INFO_PERSISTENCE] = { "INFO", "persistence" },
 		[GREET_ROLE] = { "ROLE" }, [GREET_TIME] = { "TIME" },
 		[GREET_POLICY] = { "CONFIG", "GET", "maxmemory-policy" },
 	};
@@ -140,6 +141,16 @@ greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
 
 	snprintf(buf, size, "%s", value);
 	free(value);
+}
+
+/* Commands with several keys, or with another node's key, would fail. */
+static void
+greet_saw_mode(struct greet *g, const char *mode)
+{
+	if (strcmp(mode, "cluster") != 0 || g->opt->is_node)
+		return;
+	xreplace(&g->cause, "is a node of a Redis Cluster: write "
+	    "redis.cluster in place of redis.server");
 }
 
 static void
@@ -180,7 +191,7 @@ greet_answer(struct greet *g, const struct redisReply *r)
 {
 	enum reply_error e = reply_error(r);
 	struct conn_server *s = &g->server;
-	char role[16], replid2[48];
+	char role[16], mode[16], aof[4], replid2[48];
 	const char *text;
 	enum greet_step step;
 
@@ -198,6 +209,8 @@ greet_answer(struct greet *g, const struct redisReply *r)
 	} else if (step == GREET_INFO_SERVER) {
 		greet_info(r, "run_id", s->run_id, sizeof(s->run_id));
 		greet_info(r, "redis_version", s->version, sizeof(s->version));
+		greet_info(r, "redis_mode", mode, sizeof(mode));
+		greet_saw_mode(g, mode);
 	} else if (step == GREET_INFO_REPLICATION) {
 		greet_info(r, "master_replid", s->replid, sizeof(s->replid));
 		greet_info(r, "master_replid2", replid2, sizeof(replid2));
@@ -207,6 +220,9 @@ greet_answer(struct greet *g, const struct redisReply *r)
 	} else if (step == GREET_ROLE) {
 		text = reply_str_at(r, 0);
 		greet_saw_role(g, text != NULL ? text : "");
+	} else if (step == GREET_INFO_PERSISTENCE) {
+		greet_info(r, "aof_enabled", aof, sizeof(aof));
+		s->no_aof = strcmp(aof, "0") == 0;
 	} else if (step == GREET_POLICY) {
 		text = reply_str_at(r, 1);
 		snprintf(s->maxmemory_policy, sizeof(s->maxmemory_policy), "%s",

@@ -3,12 +3,13 @@
  * say.  conn.c sends it: all commands at once, in one round trip; the
  * replies come in the same order.
  *
- *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME
+ *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE INFO CONFIG TIME
  *
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
- * clients.  The greeting also fails if the server says that it is not a master (unless
- * options.any_role), or, if a Sentinel is wanted, that it is not one.
+ * clients.  The greeting also fails if the server says that it is not a master
+ * (unless options.any_role), that it is a node of a cluster (unless
+ * options.is_node), or, if a Sentinel is wanted, that it is not one.
  */
 #pragma once
 
@@ -23,6 +24,7 @@ enum greet_step {
 	GREET_INFO_SERVER,
 	GREET_INFO_REPLICATION,
 	GREET_ROLE,
+	GREET_INFO_PERSISTENCE,
 	GREET_POLICY,
 	GREET_TIME,
 	GREET_STEPS

@@ -630,6 +630,7 @@ nodes_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	n->any.sentinels = n->no_servers;
 	n->any.clusters = NULL;
 	n->any.any_role = true;
+	n->any.is_node = true;
 	for (char **s = opt->clusters; *s != NULL; s++)
 		nodes_add_server(n, *s);
 	n->nowhere = node_new(n, "");

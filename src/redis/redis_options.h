@@ -18,6 +18,7 @@ struct redis_options {
 	char	 *sentinel_password_file;	/* "": no password */
 	bool	  is_sentinel;	/* the servers are Sentinels */
 	bool	  any_role;	/* a replica may be used, too */
+	bool	  is_node;	/* the servers are nodes of a cluster */
 	struct sentinel *sentinel;	/* set at run time: names the master; NULL: use servers */
 	char	**clusters;	/* nodes of a cluster, to ask for all; NULL-terminated, with ports;
 				 * NULL or { NULL }: no cluster; owned */

@@ -64,6 +64,24 @@ reply_error_of_text(const char *text)
 	return REPLY_OTHER;
 }
 
+/* Whether the user's ACL lacks something; two texts are those of scripts. */
+static bool
+reply_lacks_acl(const char *text)
+{
+	static const char *const words[] = {
+		"NOPERM", "The user executing the script can't",
+		"ACL failure in script"
+	};
+
+	if (reply_error_of_text(text) != REPLY_DENIED)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strstr(text, words[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The error inside a script, which follows "@user_script: 3: "; otherwise text.  Redis 6
  * writes that twice before an error of its own, and "-" after it.
@@ -179,14 +197,20 @@ const char *
 reply_script_cause(const struct script *s, const char *error, char *buf, size_t size)
 {
 	const char *text = reply_script_error(error);
+	const char *advice = "";
 	size_t len = cause_len(text);
 	char command[32] = "";
 
-	if (s != NULL && reply_error_of_text(text) == REPLY_DENIED &&
-	    strstr(text, " run the '") == NULL)
-		script_command(s, error, command, sizeof(command));
-	snprintf(buf, size, "%s%s%.*s", command, command[0] != '\0' ? ": " : "",
-	    len < size ? (int)len : (int)size, text);
+	if (reply_lacks_acl(text)) {
+		advice = "; repeat rqctl acl, and give its output to redis-cli";
+		if (s != NULL && strstr(text, " run the '") == NULL)
+			script_command(s, error, command, sizeof(command));
+	} else if (strncmp(text, "CROSSSLOT", strlen("CROSSSLOT")) == 0) {
+		advice = "; this server is a node of a Redis Cluster: write "
+		    "redis.cluster in place of redis.server";
+	}
+	snprintf(buf, size, "%s%s%.*s%s", command, command[0] != '\0' ? ": " : "",
+	    len < size ? (int)len : (int)size, text, advice);
 	return buf;
 }
 

@@ -36,7 +36,8 @@ const char	*reply_text(const struct redisReply *);
 /*
  * Describes an error reply for people: the error text without the script's location, or
  * "an unexpected reply".  If the Redis user may not run a command of a script, the text
- * begins with the command.  Returns buf; REPLY_CAUSE is large enough.
+ * begins with the command.  Where an option or the ACL is at fault, it ends
+ * with what to write.  Returns buf; REPLY_CAUSE is large enough.
  */
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);

@@ -227,6 +227,10 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 	if (reply_is_nil(reply))
 		snprintf(cause, sizeof(cause), "%s does not know a master \"%.64s\"",
 		    conn_server(s->query)->address, s->master);
+	else if (reply_error(reply) != REPLY_OK)
+		/* Without the advice of reply_cause(), which is for Redis. */
+		snprintf(cause, sizeof(cause), "%.*s", REPLY_CAUSE - 1,
+		    reply_text(reply));
 	else
 		(void)reply_cause(reply, cause, sizeof(cause));
 	xreplace(&s->cause, cause);

@@ -21,7 +21,7 @@
 
 #define PAUSE		(100 * MSEC)	/* before a command is sent again */
 #define SENTINELS_MAX	(3 * SEC)	/* time to ask other Sentinels after a wrong master */
-#define LOOK		(100 * MSEC)	/* for an interruption */
+#define LOOK		(100 * MSEC)	/* for the times at which calls end */
 
 enum call_state { CALL_WAITS, CALL_SENT, CALL_DONE };
 
@@ -50,20 +50,6 @@ struct sync {
 	char		*cause;		/* why not; NULL: it is not known yet */
 	char		*last;
 };
-
-static const volatile sig_atomic_t *interrupt;	/* NULL: nothing interrupts */
-
-void
-sync_interrupt(const volatile sig_atomic_t *flag)
-{
-	interrupt = flag;
-}
-
-static bool
-is_interrupted(void)
-{
-	return interrupt != NULL && *interrupt;
-}
 
 /* -- the nodes' events ------------------------------------------------------------- */
 
@@ -215,11 +201,9 @@ sync_turn(struct sync *s)
 		 */
 		if (c->until == 0)
 			c->until = clock_after(cluster ? SYNC_RETRY : s->opt.timeout);
-		if (!is_interrupted() && clock_mono() < c->until && (s->cause == NULL || cluster))
+		if (clock_mono() < c->until && (s->cause == NULL || cluster))
 			continue;
-		if (c->cause == NULL && is_interrupted()) {
-			c->cause = xstrdup("interrupted");
-		} else if (c->cause == NULL) {
+		if (c->cause == NULL) {
 			why = (struct buf)BUF_INIT;
 			nodes_causes(s->nodes, &why);
 			(void)buf_str(&why);
@@ -238,7 +222,7 @@ sync_next(struct sync *s, char **cause)
 
 	if (c == NULL)
 		fatalx("sync_next: no call");
-	while (c->state != CALL_DONE && !(c->state == CALL_SENT && is_interrupted()))
+	while (c->state != CALL_DONE)
 		sync_turn(s);
 	if (c->at != NULL)
 		xreplace(&s->last, c->at);
@@ -246,7 +230,6 @@ sync_next(struct sync *s, char **cause)
 	c->reply = NULL;
 	if (reply == NULL)
 		(void)util_cause(cause, "%s", c->cause != NULL ? c->cause :
-		    is_interrupted() ? "interrupted" :
 		    s->cause != NULL ? s->cause : "connection lost");
 	call_free(c);
 	return reply;
@@ -277,7 +260,7 @@ sync_open(const struct redis_options *opt, const char *name, char **cause)
 	s->nodes = nodes_new(s->loop, &s->opt, name, &events, s);
 	nodes_start(s->nodes);
 	/* A Sentinel may name a server that is no master any more: the next one is asked. */
-	while (!sync_is_up(s) && !is_interrupted() && (s->cause == NULL ||
+	while (!sync_is_up(s) && (s->cause == NULL ||
 	    (s->opt.sentinel != NULL && strncmp(s->cause, "Sentinel", 8) != 0 &&
 	    clock_mono() < until)))
 		loop_turn(s->loop, LOOK);
@@ -286,7 +269,7 @@ sync_open(const struct redis_options *opt, const char *name, char **cause)
 		s->last = xstrdup(sync_name(s));
 		return s;
 	}
-	(void)util_cause(cause, "%s", s->cause != NULL ? s->cause : "interrupted");
+	(void)util_cause(cause, "%s", s->cause != NULL ? s->cause : "no answer");
 	sync_close(s);
 	return NULL;
 }

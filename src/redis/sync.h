@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -50,9 +49,3 @@ const char	*sync_chosen(const struct sync *);	/* its address */
 const char	*sync_name(const struct sync *);
 /* The address of the server whose reply came last, or did not come. */
 const char	*sync_last(const struct sync *);
-
-/*
- * From now on a waiting call of the process fails within 0.1 s after a signal handler has
- * set *flag.  NULL ends this.
- */
-void		 sync_interrupt(const volatile sig_atomic_t *flag);

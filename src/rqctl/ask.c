@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "redis/script.h"
 #include "status/advice.h"
+#include "status/judge.h"
 
 /* -- words ---------------------------------------------------------------------- */
 

@@ -86,13 +86,13 @@ ctl_value(const struct ctl *c, enum opt o)
 	return ctl_given(c, o) ? c->args.value[o] : "";
 }
 
-/* A variable of the environment; NULL: not set, or empty. */
+/* A variable of the environment; NULL: not set, or blank. */
 static const char *
 variable(const char *name)
 {
 	const char *value = getenv(name);
 
-	return value != NULL && value[0] != '\0' ? value : NULL;
+	return value != NULL && value[strspn(value, " \t\r\n")] != '\0' ? value : NULL;
 }
 
 void
@@ -136,17 +136,16 @@ ctl_configure(struct ctl *c)
 {
 	struct config_report report = { 0 };
 	struct config_source source = { .client = true, .file = c->args.value[OPT_CONFIG] };
-	const char *given = c->args.value[OPT_SERVER], *server = given, *options = NULL, *error;
+	const char *server = c->args.value[OPT_SERVER], *options = NULL, *error;
 	unsigned serves = c->args.verb->flags & VERB_TARGET;
 	struct words overrides = { .n = 0 };
 	char *more;
 	bool line;
 
 	/* Which file, and which server instead of the file's: see above. */
-	if (source.file == NULL && given == NULL) {
+	if (source.file == NULL && server == NULL) {
 		source.file = variable("RQD_CONFIG");
-		server = source.file == NULL ? variable("RQD_SERVER") : NULL;
-		if (source.file != NULL || server != NULL)
+		if (source.file != NULL || variable("RQD_SERVER") != NULL)
 			options = variable("RQD_OPTIONS");
 		/* A file that exists but may not be read is an error later. */
 		else if (access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT)
@@ -154,13 +153,11 @@ ctl_configure(struct ctl *c)
 	}
 
 	/* What overrides the file: of the environment, then of the command line. */
-	if (server != NULL && given == NULL)
-		words_fmt(&overrides, "redis.server=%s", server);
 	ctl_add_lines(&overrides, options != NULL ? options : "");
 	for (size_t i = 0; c->args.set[i] != NULL; i++)
 		words_add(&overrides, c->args.set[i]);
-	if (given != NULL)
-		words_fmt(&overrides, "redis.server=%s", given);
+	if (server != NULL)
+		words_fmt(&overrides, "redis.server=%s", server);
 	words_mem(&overrides, NULL, 0);
 	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
@@ -169,11 +166,11 @@ ctl_configure(struct ctl *c)
 	if (c->config == NULL) {
 		error = report.errors.n > 0 ? report.errors.v[0] :
 		    "the configuration cannot be read";
-		line = strncmp(error, "-o: ", 4) == 0;
+		line = strncmp(error, "-o: ", 4) == 0 || strncmp(error, "RQD_SERVER: ", 12) == 0;
 		more = report.errors.n <= 1 ? xstrdup("") :
 		    xasprintf(" (and %zu more: rqd -t%s%s lists them)", report.errors.n - 1,
 			source.file != NULL ? " -c " : "", source.file != NULL ? source.file : "");
-		if (line && given != NULL && c->args.set[0] == NULL)
+		if (line && server != NULL && c->args.set[0] == NULL)
 			ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
 		else
 			ctl_error(c, EX_CONFIG, "%s%s%s", error, more,
@@ -204,13 +201,18 @@ ctl_is_cluster(const struct ctl *c)
 int
 ctl_unreachable(struct ctl *c, const char *cause)
 {
-	static const char *const refused[] = { "NOAUTH", "WRONGPASS", "NOPERM", "password" };
+	static const struct { const char *text; int status; } known[] = {
+		{ "NOAUTH", EX_NOPERM }, { "WRONGPASS", EX_NOPERM }, { "NOPERM", EX_NOPERM },
+		{ "password", EX_NOPERM }, { "BUSY ", EX_TEMPFAIL }, { "LOADING ", EX_TEMPFAIL },
+		{ "MASTERDOWN ", EX_TEMPFAIL }, { "CLUSTERDOWN ", EX_TEMPFAIL },
+		{ "max number of clients", EX_TEMPFAIL },
+	};
 	const char *hint = reply_hint(cause);
 	int status = EX_UNAVAILABLE;
 
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-		if (strstr(cause, refused[i]) != NULL)
-			status = EX_NOPERM;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strstr(cause, known[i].text) != NULL)
+			status = known[i].status;
 	return ctl_error(c, status, "redis %s%s%s", cause, hint != NULL ? ": " : "",
 	    hint != NULL ? hint : "");
 }

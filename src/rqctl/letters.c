@@ -7,8 +7,8 @@
  * walk then searches the messages' ids for the others.  It ends at the letter that was the
  * newest when it began, so it does not return a message that dies again meanwhile.
  *
- * The walk visits shard after shard.  If two shards have a letter of the same number, the
- * number means the one in the first of them.
+ * The walk visits shard after shard.  Two shards may have letters of the same
+ * number: select_parse() refuses it without the key.
  */
 #include "rqctl/letters.h"
 
@@ -45,6 +45,42 @@ select_is_narrow(const struct select *s)
 	    s->until != 0;
 }
 
+const char *
+select_number(const struct target *t, const char *id)
+{
+	size_t len = t->keys.len[KEY_QUEUE];
+
+	if (strncmp(id, t->keys.name[KEY_QUEUE], len) == 0 && id[len] == ':')
+		id += len + 1;
+	return select_is_letter(id) ? id : NULL;
+}
+
+/*
+ * Whether letters of several shards have the number.  Then this was reported;
+ * or an error of Redis was.
+ */
+static bool
+is_ambiguous(struct ctl *c, const char *number)
+{
+	struct buf choices = BUF_INIT;
+	struct redisReply *reply;
+	int found = 0;
+
+	EACH_KEY(i, &c->target) {
+		reply = ask(c, "XRANGE %s %s %s", c->target.keys.name[KEY_DEAD],
+		    number, number);
+		if (reply_len(reply) > 0)
+			buf_printf(&choices, "%s%s:%s", found++ > 0 ? " or " : "",
+			    c->target.keys.name[KEY_QUEUE], number);
+		reply_free(reply);
+	}
+	if (found > 1)
+		ctl_error(c, EX_USAGE, "%s is the number of %d dead letters: "
+		    "write %s", number, found, buf_str(&choices));
+	buf_done(&choices);
+	return c->status != 0;
+}
+
 int
 select_parse(struct ctl *c, struct select *s)
 {
@@ -53,6 +89,7 @@ select_parse(struct ctl *c, struct select *s)
 		"cancelled", "buried"
 	};
 	bool all = ctl_given(c, OPT_ALL) && c->args.verb->rows == 0, narrow;
+	bool dead = (verb_options(c->args.verb) & OPT(REASON)) != 0;
 	struct buf list = BUF_INIT;
 	char *cause;
 	size_t i;
@@ -77,12 +114,15 @@ select_parse(struct ctl *c, struct select *s)
 	    &s->until, &cause) == -1)
 		return ctl_wrong(c, OPT_UNTIL, cause);
 	narrow = select_is_narrow(s) || ctl_given(c, OPT_SINCE) || ctl_given(c, OPT_UNTIL);
+	for (int n = 0; dead && c->target.nkeys > 1 && n < s->nids; n++)
+		if (select_is_letter(s->ids[n]) && is_ambiguous(c, s->ids[n]))
+			return -1;
 	if (all && narrow)
 		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
 		    s->nids > 0 ? "ids" : "filters");
 	if (narrow || all || (c->args.verb->flags & VERB_SELECTS) == 0)
 		return 0;
-	return ctl_error(c, EX_USAGE, "%s", verb_options(c->args.verb) & OPT(REASON) ?
+	return ctl_error(c, EX_USAGE, "%s", dead ?
 	    "select dead letters: by id, --reason, --since, --until, --match, or --all" :
 	    "select messages: by id, --match, or --all");
 }
@@ -146,14 +186,15 @@ int
 letters_next(struct letters *l)
 {
 	const struct select *s = l->select;
-	const char *last, *next;
+	const char *last, *next, *number;
 	int i;
 
 	while (!l->done && l->end == NULL && l->direct < s->nids) {
 		i = l->direct++;
-		if (l->seen[i] || !select_is_letter(s->ids[i]))
+		number = select_number(&l->ctl->target, s->ids[i]);
+		if (l->seen[i] || number == NULL)
 			continue;
-		if (call(l, s->ids[i], s->ids[i], s->ids[i]) == -1)
+		if (call(l, number, number, number) == -1)
 			return -1;
 		l->looked += l->n;
 		l->seen[i] = l->n > 0;

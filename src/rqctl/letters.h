@@ -21,8 +21,9 @@ struct select {
 };
 
 /*
- * Reads the arguments after the queue and the options.  With VERB_SELECTS one of them must
- * be given, or --all.  Returns 0, or -1 after an error was reported.
+ * Reads the arguments after the queue and the options.  With VERB_SELECTS one
+ * of them must be given, or --all.  A number that letters of several shards
+ * have is an error.  Returns 0, or -1 after an error was reported.
  */
 int	select_parse(struct ctl *, struct select *) MUSTCHECK;
 /* Whether there is any condition. */
@@ -30,6 +31,11 @@ bool	select_is_narrow(const struct select *);
 
 /* Whether this could be a letter's id in QDEAD: digits, a dash, digits. */
 bool	select_is_letter(const char *);
+/*
+ * The number of a letter of the shard that t->keys are of, if the id is NUMBER
+ * or, with its key in front, KEY:NUMBER; otherwise NULL.
+ */
+const char *select_number(const struct target *, const char *id);
 
 struct bytes {
 	const char	*data;		/* NULL: not there */

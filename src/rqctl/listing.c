@@ -15,6 +15,7 @@
 #define GAP		2
 #define CUT_MIN		8		/* least width of a column that is cut for the last one */
 #define SHED_MIN	20		/* columns are shed before it gets less than that */
+#define RECORD_MIN	16		/* of the last column, else records */
 #define SHED		SIZE_MAX	/* width of a column that is left out */
 #define LIST_ALL	100000000L	/* no limit */
 
@@ -97,8 +98,25 @@ width_before(const struct table *t, const size_t *widths)
 	return before;
 }
 
-/* Computes the widths of all columns; the last one gets the room that is left. */
-static void
+/* Whether the column has nothing but "0" and "-". */
+static bool
+is_idle(const struct table *t, size_t column)
+{
+	const char *text;
+
+	for (size_t i = column; i < t->ncells; i += t->ncolumns) {
+		text = t->cells[i].text;
+		if (strcmp(text, "0") != 0 && strcmp(text, "-") != 0)
+			return false;
+	}
+	return t->ncells > 0;
+}
+
+/*
+ * Computes the widths of all columns; the last one gets the room that is left.  false: it would
+ * be so little that the table is better printed as records.
+ */
+static bool
 layout(const struct table *t, size_t width, size_t *widths)
 {
 	size_t c, before, last, spare, w, *cut = &widths[t->cut];
@@ -109,7 +127,12 @@ layout(const struct table *t, size_t width, size_t *widths)
 		if ((w = out_columns(t->cells[i].text)) > widths[i % t->ncolumns])
 			widths[i % t->ncolumns] = w;
 	if (width == 0)
-		return;
+		return true;
+	for (c = t->ncolumns - 1; c-- > 1 &&
+	    width_before(t, widths) + widths[t->ncolumns - 1] > width;)
+		if (is_idle(t, c))
+			widths[c] = SHED;
+	c = t->ncolumns;
 	last = widths[c - 1] < t->last_min ? widths[c - 1] : t->last_min;
 	spare = *cut > SHED_MIN ? *cut - SHED_MIN : 0;
 	for (const char *s = t->shed; s != NULL && *s != '\0' &&
@@ -121,7 +144,30 @@ layout(const struct table *t, size_t width, size_t *widths)
 		*cut = width > before + last + CUT_MIN ? width - before - last : CUT_MIN;
 		before += *cut;
 	}
+	last = widths[c - 1] < RECORD_MIN ? widths[c - 1] : RECORD_MIN;
+	if (t->last_min == 0 && before + last > width)
+		return false;
 	widths[c - 1] = width > before ? width - before : 0;
+	return true;
+}
+
+/* Appends each row as a block: a line "HEAD  text" for each column. */
+static void
+print_records(const struct table *t, struct buf *b)
+{
+	size_t width = 0, w, c;
+
+	for (c = 0; c < t->ncolumns; c++)
+		if ((w = out_columns(t->head[c])) > width)
+			width = w;
+	for (size_t i = 0; i < t->ncells; i++) {
+		c = i % t->ncolumns;
+		if (c == 0 && i > 0)
+			buf_addc(b, '\n');
+		buf_printf(b, "%s%s%s%*s%s\n", out_colour(COLOUR_BOLD), t->head[c],
+		    out_colour(COLOUR_NONE), (int)(width - out_columns(t->head[c]) + GAP), "",
+		    t->cells[i].text);
+	}
 }
 
 /*
@@ -159,7 +205,10 @@ table_print(const struct table *t, struct buf *b, size_t width)
 	size_t widths[TABLE_COLUMNS], i, c;
 	struct cell head = { .colour = COLOUR_BOLD };
 
-	layout(t, width, widths);
+	if (!layout(t, width, widths)) {
+		print_records(t, b);
+		return;
+	}
 	for (i = 0; i < t->ncolumns + t->ncells; i++) {
 		c = i % t->ncolumns;
 		head.text = (char *)(uintptr_t)t->head[c];

@@ -6,9 +6,10 @@
  * is right-aligned.  Texts are escaped, numbers get commas but for those with #, reals are
  * ages in seconds, the words of an array stand side by side, and all else is "-".
  *
- * A column is as wide as its widest cell.  If the terminal is too narrow, the columns of `shed`
- * are left out, in this order; with last_min, another column is then cut; the last one is cut
- * at the end.
+ * A column is as wide as its widest cell.  If the terminal is too narrow, columns that have
+ * nothing but zeros are left out, then the columns of `shed`, in this order; with last_min,
+ * another column is then cut; the last one is cut at the end.  Without last_min, a table whose
+ * last column has too little room is printed as records: a block of lines for each row.
  */
 #pragma once
 

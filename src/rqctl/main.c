@@ -30,11 +30,9 @@ run(struct ctl *c, int argc, char **argv)
 	else if (ctl_given(c, OPT_HELP))
 		help_print(c->args.verb);
 	else {
-		c->hold = check_is_plugin(c);
 		if ((c->args.verb->flags & VERB_LOCAL) != 0 || ctl_configure(c) == 0)
 			c->args.verb->run(c);
 		ctl_note_unknown(c);
-		check_end(c);
 	}
 	free(cause);
 }
@@ -52,7 +50,7 @@ main(int argc, char **argv)
 	run(&ctl, argc, argv);
 	if (out_end() == -1 && errno != EPIPE)
 		ctl_error(&ctl, EX_IOERR, "standard output: %s", strerror(errno));
-	if (ctl.args.verb != NULL && ctl.args.verb->run == check_run)
+	if (ctl.args.verb == &verb_check)
 		ctl.status = check_status(ctl.status);
 	ctl_done(&ctl);
 	return ctl.status;

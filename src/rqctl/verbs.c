@@ -1,6 +1,6 @@
 /*
- * A new verb needs a row of verb_table, a function, and a section of rqctl(1); a new option
- * needs a row of opt_table.
+ * A new verb needs a file verb_NAME.c, its name in verb_table and in the help of verb_help.c, and
+ * a section of rqctl(1); a new option needs a row of opt_table.
  *
  * Options may stand before the verb that takes them, and two verbs may have different
  * options of one name.  So the parser guesses the verb first.  When the words have named the
@@ -20,8 +20,6 @@
 #include "base/units.h"
 
 #define OPTS_EVERY	(OPT(CONFIG) | OPT(SERVER) | OPT(SET) | OPT(HELP) | OPT(VERSION))
-#define OPTS_LIST	(OPT(COUNT) | OPT(ALL))
-#define OPTS_LETTERS	(OPT(REASON) | OPT(SINCE) | OPT(UNTIL) | OPT(MATCH))
 
 const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_CONFIG] = { "config", 'c', "FILE", "read queues and server from FILE" },
@@ -36,7 +34,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_LINES] = { "lines", 'l', NULL, "each line of standard input is a message" },
 	[OPT_DELAY] = { "delay", 0, "DURATION", "deliver after DURATION: 30s, 5m, 2h" },
 	[OPT_AT] = { "at", 0, "TIME", "deliver at 08:00, 2026-11-21T08:00:00Z or @1795248000" },
-	[OPT_WATCH] = { "watch", 'w', NULL, "refresh until q is typed" },
+	[OPT_WATCH] = { "watch", 'w', NULL, "print again and again; Control-C ends it" },
 	[OPT_INTERVAL] = { "interval", 0, "DURATION",
 	    "with -w: time between refreshes (2s)" },
 	[OPT_COUNT] = { "count", 0, "N", "show at most N" },
@@ -77,7 +75,6 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_RERUN] = { "retry", 0, NULL, "end the runs, and try the messages again" },
 	[OPT_GROUP] = { "group", 0, "GROUP", "cancel all messages of this group" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
-	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
 	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
 	    "a problem if one waits longer: 5m, 5m:30m or :30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
@@ -88,152 +85,26 @@ const struct opt_def opt_table[OPT_MAX] = {
 	    "print the completion script for bash or zsh" },
 };
 
-const struct verb verb_table[] = {
-	{ "status", "[QUEUE...]", "show queues, their daemons, and what blocks them",
-	    "With -w, it redraws like top(1); arrows scroll, q quits.",
-	    OPT(WATCH) | OPT(INTERVAL), 0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
-	{ "queues", "[QUEUE...]", "list the queues of the configuration", NULL,
-	    OPT(NAMES) | OPT(KEYS), 0, -1, VERB_JSON | VERB_QUEUES, queues_run, 0 },
-	{ "daemons", "", "list live daemons and the queues that they serve",
-	    "Also reports where daemons disagree about a queue.", 0,
-	    0, 0, VERB_JSON, daemons_run, 0 },
-	{ "running", "[QUEUE...]", "list messages in flight, and their progress", NULL, OPTS_LIST,
-	    0, -1, VERB_JSON | VERB_QUEUES, running_run, 100 },
-	{ "show", "QUEUE ID", "show where a message is, and its attempts",
-	    "ID is the message's id or its tag. Of the messages that wait for their first\n"
-	    "delivery, rqctl searches the next thousand.", OPT(RAW),
-	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
-	{ "peek", "QUEUE", "show the messages that come next",
-	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW) | OPT(HELD),
-	    1, 1, VERB_JSON | VERB_LISTS | VERB_ORDER, peek_run, 10 },
-	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
-	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
-	    "Prints the id of each message, or \"-\" if rqd will choose one. Exits with\n"
-	    "65 if a message is larger than message_max.",
-	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES | VERB_ORDER,
-	    push_run, 0 },
-	{ "try", "QUEUE [FILE]", "run a handler once, without Redis",
-	    "The message is FILE, or standard input. Reports on standard error what the\n"
-	    "daemon would have done, and exits with the handler's status; with 66 if it cannot\n"
-	    "read the message, with 65 if rqd would not run it.", OPT(ATTEMPT) | OPT(ID) |
-	    OPT(SAVED),
-	    1, 2, VERB_ANY, try_run, 0 },
-	{ "dead list", "[QUEUE]", "list dead letters, newest first",
-	    "Without QUEUE, those of all queues.",
-	    OPTS_LETTERS | OPTS_LIST | OPT(SUMMARY), 0, 1, VERB_JSON | VERB_KEEPING,
-	    parts_list, 50 },
-	{ "dead show", "QUEUE ID...", "show dead letters with message and error in full",
-	    "ID is a message's id or a dead letter's number. With --raw: only the messages.",
-	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, parts_show, 0 },
-	{ "dead retry", "QUEUE [ID...]", "put dead letters back into the queue",
-	    "They are due at once and begin with attempt 1. Select them by ID, by filters, or\n"
-	    "with --all, which asks first. If you interrupt it, the rest stay dead letters.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, parts_change, 0 },
-	{ "dead drop", "QUEUE [ID...]", "delete dead letters",
-	    "Select them by ID, by filters, or with --all.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
-	{ "dead export", "QUEUE [ID...]", "write dead letters as JSON, one per line",
-	    "Without ID and filters, it writes all of them. A message that is not UTF-8 is\n"
-	    "written in base64, as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_KEEPING, parts_show, 0 },
-	{ "dead import", "QUEUE", "restore dead letters that dead export has written",
-	    "Reads standard input, one object per line. It skips a dead letter that exists with\n"
-	    "its number. A dead letter gets a new number if the queue has had newer ones: do\n"
-	    "not import such a file twice. Exits with 65 at a line that is not a dead letter.", 0,
-	    1, 1, VERB_JSON | VERB_KEEPING, dead_import, 0 },
-	{ "dead move", "QUEUE [ID...] TO", "move dead letters into another queue",
-	    "They are due there at once and begin with attempt 1. Select them by ID, by\n"
-	    "filters, or with --all, which asks first.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 2, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, parts_change, 0 },
-	{ "retry list", "QUEUE", "list retries, the next one first", NULL,
-	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
-	{ "retry now", "QUEUE [ID...]", "make retries due now",
-	    "They have failed or were deferred. Select them by ID, with --match, or with --all.",
-	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
-	{ "delayed list", "QUEUE", "list messages that a producer delayed",
-	    "They come from push --delay and --at, or from a producer's own ZADD.",
-	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, parts_list, 50 },
-	{ "delayed cancel", "QUEUE [ID...]", "delete delayed messages",
-	    "Select them by ID, with --match, or with --all.", OPT(ALL) | OPT(MATCH), 1, -1,
-	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
-	{ "delayed now", "QUEUE [ID...]", "make delayed messages due now",
-	    "Select them by ID, with --match, or with --all.", OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN),
-	    1, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS, parts_change, 0 },
-	{ "bury", "QUEUE [ID...]", "turn retries into dead letters",
-	    "Select them by ID, with --match, or with --all, which asks first.",
-	    OPT(ALL) | OPT(MATCH) | OPT(BURY_WHY), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS | VERB_BURIES,
-	    parts_change, 0 },
-	{ "cancel", "QUEUE [ID...]", "end messages that wait, are delayed, or run",
-	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
-	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It does not ask for\n"
-	    "confirmation. ID is a message's id, which means all messages that have it, or a tag.\n"
-	    "With --retry, a message in flight fails instead, and is tried again.",
-	    OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(GROUP) | OPT(DRY_RUN), 1, -1,
-	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
-	{ "purge", "QUEUE", "delete the messages in parts of a queue",
-	    "Messages in flight stay.",
-	    OPT(WAITING) | OPT(HELD) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
-	    VERB_JSON | VERB_ASKS | VERB_LISTS | VERB_ORDER, purge_run, 0 },
-	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
-	    "Messages in flight are finished. Producers can still push. It replaces an earlier\n"
-	    "pause. Exits with 75 if --wait has ended before they were finished.",
-	    OPT(FOR) | OPT(WHY) | OPT(WAIT) | OPT(TIMEOUT), 1, -1,
-	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_run, 0 },
-	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
-	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_resume, 0 },
-	{ "probe", "QUEUE", "try one message of a suspended queue now", NULL, 0, 1, 1,
-	    VERB_JSON | VERB_ANY | VERB_LINES, probe_run, 0 },
-	{ "quiet", "HOST|INSTANCE", "make a daemon take no new messages",
-	    "Messages in flight are finished. Quiet lasts until --end, a reload or a restart.",
-	    OPT(END), 1, 1, VERB_JSON | VERB_LINES, quiet_run, 0 },
-	{ "forget", "QUEUE", "delete the keys of a queue that you have removed",
-	    "Refuses, with exit status 75, while a daemon serves the queue or messages are in it,\n"
-	    "unless --force is given.",
-	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, forget_run, 0 },
-	{ "schedules run", "SCHEDULE", "push the message of a schedule now",
-	    "The next run of the schedule is unchanged.", 0, 1, 1, VERB_JSON, schedules_push, 0 },
-	{ "schedules", "[SCHEDULE...]", "list schedules with their last and next runs",
-	    NULL, 0, 0, -1, VERB_JSON, schedules_run, 0 },
-	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",
-	    "Waits until the lock is free. Exits with the command's status; with 75 if the\n"
-	    "lock was not free in time; with 76 if the lock was lost while the command ran,\n"
-	    "which rqctl then terminates.",
-	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run, 0 },
-	{ "locks", "", "list locks and their holders",
-	    "Scans the names of all keys in Redis, in steps.", OPTS_LIST,
-	    0, 0, VERB_JSON, locks_run, 1000 },
-	{ "unlock", "NAME", "break a lock",
-	    "Without --force, it only prints the holder, and exits with 75. If rqctl holds the\n"
-	    "lock, it terminates its command at the next renewal.",
-	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
-	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
-	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
-	    "reached, 3 if it cannot tell. With --plugin or a threshold, it prints as a plugin\n"
-	    "of Nagios or Icinga does. A threshold is for each queue.",
-	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
-	    VERB_JSON | VERB_QUEUES, check_run, 0 },
-	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
-	{ "acl", "", "print the command that makes rqd's user in Redis",
-	    "The user has access to the queues of the configuration. Replace PASSWORD, and run\n"
-	    "the command with redis-cli on each master.", 0, 0, 0, 0, acl_run, 0 },
-	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, -1,
-	    VERB_LOCAL, help_run, 0 },
-	{ .name = NULL }
+const struct verb *const verb_table[] = {
+	&verb_status, &verb_queues, &verb_daemons, &verb_running,
+	&verb_show, &verb_peek, &verb_push, &verb_try, &verb_dead_list,
+	&verb_dead_show, &verb_dead_retry, &verb_dead_drop,
+	&verb_dead_export, &verb_retry_list, &verb_retry_now,
+	&verb_delayed_list, &verb_delayed_cancel, &verb_delayed_now,
+	&verb_bury, &verb_cancel, &verb_purge, &verb_pause, &verb_resume,
+	&verb_quiet, &verb_forget, &verb_schedules_run, &verb_schedules,
+	&verb_lock, &verb_unlock, &verb_check, &verb_ping, &verb_acl,
+	&verb_help,
+	NULL
 };
 
 const struct verb *
 verb_find(const char *first, const char *second, int *words)
 {
-	const struct verb *v;
 	char both[64];
 
 	snprintf(both, sizeof(both), "%.20s %.20s", first, second != NULL ? second : "");
-	for (v = verb_table; v->name != NULL; v++) {
+	EACH_VERB(v) {
 		*words = 1 + (strchr(v->name, ' ') != NULL);
 		if (strcmp(v->name, *words == 2 ? both : first) == 0)
 			return v;
@@ -384,7 +255,7 @@ verb_is_group(const char *word)
 {
 	size_t n = strlen(word);
 
-	for (const struct verb *v = verb_table; v->name != NULL; v++)
+	EACH_VERB(v)
 		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
 			return true;
 	return false;
@@ -394,12 +265,11 @@ int
 verb_unknown(const char *word, char **cause)
 {
 	struct nearest near = { word, 3, NULL };
-	const struct verb *v;
 	struct buf list = BUF_INIT;
 	size_t n = strlen(word);
 	int rc;
 
-	for (v = verb_table; v->name != NULL; v++) {
+	EACH_VERB(v) {
 		util_nearest(&near, v->name);
 		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
 			buf_printf(&list, "%s%s", list.len > 0 ? ", " : "", v->name + n + 1);

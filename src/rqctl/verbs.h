@@ -29,7 +29,7 @@ enum opt {
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_END,
 	OPT_LETTER, OPT_RERUN, OPT_SCAN, OPT_GROUP,
-	OPT_PLUGIN, OPT_WARN_LATENCY, OPT_WARN_WAITING, OPT_WARN_DEAD,
+	OPT_WARN_LATENCY, OPT_WARN_WAITING, OPT_WARN_DEAD,
 	OPT_COMPLETION,
 	OPT_MAX
 };
@@ -65,6 +65,10 @@ enum {
 };
 #define VERB_TARGET	(VERB_ANY | VERB_KEEPING | VERB_LISTS | VERB_PUSHES)
 
+/* Sets of options that several verbs take. */
+#define OPTS_LIST	(OPT(COUNT) | OPT(ALL))
+#define OPTS_LETTERS	(OPT(REASON) | OPT(SINCE) | OPT(UNTIL) | OPT(MATCH))
+
 struct verb {
 	const char	*name;		/* one word, or a group and a word: "dead list" */
 	const char	*args;		/* "QUEUE [MESSAGE]" */
@@ -78,8 +82,18 @@ struct verb {
 	long		 rows;		/* of a list: how many a table shows; 0: all */
 };
 
-/* Terminated by a NULL name. */
-extern const struct verb verb_table[];
+/* Each in its file, verb_NAME.c. */
+extern const struct verb verb_status, verb_queues, verb_daemons, verb_running,
+    verb_show, verb_peek, verb_push, verb_try, verb_dead_list, verb_dead_show,
+    verb_dead_retry, verb_dead_drop, verb_dead_export, verb_retry_list, verb_retry_now,
+    verb_delayed_list, verb_delayed_cancel, verb_delayed_now, verb_bury, verb_cancel,
+    verb_purge, verb_pause, verb_resume, verb_quiet, verb_forget, verb_schedules_run,
+    verb_schedules, verb_lock, verb_unlock, verb_check, verb_ping, verb_acl, verb_help;
+
+/* All of them, and NULL. */
+extern const struct verb *const verb_table[];
+#define EACH_VERB(v) \
+	for (const struct verb *const *v##_at = verb_table, *v; (v = *v##_at) != NULL; v##_at++)
 
 /* Whether it begins the names of verbs: "dead" of "dead list". */
 bool		 verb_is_group(const char *word);
@@ -111,12 +125,6 @@ struct args {
 int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHECK;
 void	args_done(struct args *);
 
-/* The functions of the verbs, each in the file of its group. */
-verb_fn	acl_run, cancel_run, check_run, daemons_run, dead_import, forget_run, help_run, lock_run,
-	locks_run, parts_change, parts_list, parts_show, pause_resume, pause_run, peek_run,
-	ping_run, probe_run, purge_run, push_run, queues_run, quiet_run, running_run,
-	schedules_push, schedules_run, show_run, status_run, try_run, unlock_run;
-
 void	help_print(const struct verb *);	/* NULL: all verbs */
 void	help_print_group(const char *group);
 /* push: text to ctl.target; NULL: standard input. */
@@ -125,10 +133,11 @@ void	push_text(struct ctl *, const char *text);
 extern const char completion_bash[], completion_zsh[];
 /* Calls report() for each schedule that no daemon has run in time, with the tick. */
 struct schedule_config;
+/* The schedule called name; NULL after an error was reported. */
+const struct schedule_config *schedules_find(struct ctl *, const char *name);
+/* 0 if there is a file, and it has the schedules that are the arguments. */
+int	schedules_check(struct ctl *) MUSTCHECK;
 void	schedules_missed(struct ctl *, void (*report)(const struct schedule_config *, const char *,
 	    void *), void *arg);
 /* The exit status of check, 0 to 3, for one of check_run() or of <sysexits.h>. */
 int	check_status(int);
-/* Whether check prints as a plugin: errors are then held, and check_end() prints the first. */
-bool	check_is_plugin(const struct ctl *);
-void	check_end(struct ctl *);

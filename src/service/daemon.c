@@ -19,7 +19,7 @@
  * the old one stays.  reload_plan.c compares the two.
  *
  * rqctl sends hints to one daemon, on the channel rqd:control:INSTANCE: "quiet", "end_quiet",
- * "probe KEY", "renew KEY", "beat", "removed".  Nothing depends on their arrival, and
+ * "renew KEY", "beat", "removed".  Nothing depends on their arrival, and
  * unknown ones are ignored.  They come over a connection of their own, so that nothing
  * else fails if the server forbids the channel.
  */
@@ -59,6 +59,7 @@
 #include "service/heartbeat.h"
 #include "service/redis_log.h"
 #include "service/reload_plan.h"
+#include "service/until_empty.h"
 #include "status/pages.h"
 
 #define SIGNAL_HALT	(SIGRTMIN + 3)	/* stops a container whose image expects systemd in it */
@@ -118,6 +119,10 @@ struct rqd {
 	struct timer	 extend;	/* set: the daemon stops, and asks systemd for more time */
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
 	struct timer	 news;	/* set: a heartbeat out of turn */
+
+	struct until_empty	 until_empty;
+	struct timer	 chance;	/* set: --until-empty; whether it still has one */
+	int	 status;		/* of the exit */
 };
 
 /* -- consumers --------------------------------------------------------------- */
@@ -217,7 +222,6 @@ static void
 daemon_look(struct view *v, void *arg)
 {
 	struct rqd *d = arg;
-	double redis_now = conn_redis_time(nodes_conn(d->nodes, KEYS_DAEMONS));
 
 	buf_clear(&d->redis_error);
 	nodes_causes(d->nodes, &d->redis_error);
@@ -226,7 +230,6 @@ daemon_look(struct view *v, void *arg)
 		.state = daemon_state(d), .started = d->heartbeat.started,
 		.reload_error = d->reload_error,
 		.beat_refused = heartbeat_refused(&d->heartbeat),
-		.clock_ahead = redis_now > 0 ? clock_seconds(clock_wall()) - redis_now : 0,
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
 		.consumers = d->consumers, .nconsumers = d->nconsumers,
@@ -249,7 +252,9 @@ daemon_write_beat(struct buf *b, void *arg)
 	struct rqd *d = arg;
 
 	d->heartbeat.reload_error = d->reload_error;
-	heartbeat_write(&d->heartbeat, d->config, d->consumers, d->nconsumers, b);
+	heartbeat_write(&d->heartbeat, d->config,
+	    conn_redis_time(nodes_conn(d->nodes, KEYS_DAEMONS)), d->consumers,
+	    d->nconsumers, b);
 }
 
 /* Each node has a log of its own. */
@@ -433,14 +438,19 @@ daemon_drained(struct rqd *d)
 	nodes_close(d->nodes, FAREWELL, daemon_nodes_closed, d);
 }
 
+/* error: why it cannot go on, or NULL. */
 static void
-daemon_drain(struct rqd *d)
+daemon_drain(struct rqd *d, usec_t timeout, const char *error)
 {
-	usec_t timeout = d->config->drain_timeout;
+	enum log_level level = LOG_LV_INFO;
 
+	if (error != NULL)
+		level = LOG_LV_ERROR;
 	schedules_stop(d->schedules);
-	log_event(LOG_LV_INFO, "draining", NULL,
-	    LF_INT("running", daemon_in_flight(d)), LF_USEC("timeout", timeout));
+	timer_stop(&d->chance);
+	log_event(level, "draining", NULL,
+	    LF_INT("running", daemon_in_flight(d)),
+	    LF_USEC("timeout", timeout), LF_STR("error", error));
 	daemon_set_drain(d, DRAIN_FINISHING, timeout);
 	for (size_t i = 0; i < d->nconsumers; i++)
 		consumer_drain(d->consumers[i]);
@@ -526,7 +536,27 @@ daemon_consumer_idle(void *arg)
 	for (size_t i = 0; i < d->nconsumers; i++)
 		if (!consumer_is_idle(d->consumers[i]))
 			return;
-	daemon_drain(d);
+	daemon_drain(d, d->config->drain_timeout, NULL);
+}
+
+/* --until-empty: the queues are not empty, and perhaps never will be. */
+static void
+daemon_chance(void *arg)
+{
+	struct rqd *d = arg;
+
+	if (d->nconsumers == 0) {
+		daemon_drain(d, 0, NULL);
+		return;
+	}
+	timer_set(&d->chance, SEC);
+	buf_clear(&d->redis_error);
+	if (!nodes_are_ready(d->nodes))
+		nodes_causes(d->nodes, &d->redis_error);
+	d->status = until_empty_judge(&d->until_empty, d->consumers,
+	    d->nconsumers, d->quiet, buf_str(&d->redis_error));
+	if (d->status != EX_OK)
+		daemon_drain(d, 0, d->until_empty.cause);
 }
 
 /* -- requests of rqctl ----------------------------------------------------------- */
@@ -559,7 +589,6 @@ daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
 	struct rqd *d = arg;
 	size_t len = 0;
 	const char *text = reply_str(payload, &len), *key;
-	bool probe;
 
 	if (text == NULL || len > HINT_MAX || memchr(text, '\0', len) != NULL)
 		return;
@@ -571,17 +600,13 @@ daemon_hint(const char *channel UNUSED, size_t channel_len UNUSED,
 		daemon_news_soon(d);
 	else if (strncmp(text, "removed\n", 8) == 0)
 		daemon_log_removed(d, text + 8);
-	probe = strncmp(text, "probe ", 6) == 0;
-	if (!probe && strncmp(text, "renew ", 6) != 0)
+	if (strncmp(text, "renew ", 6) != 0)
 		return;
 	/* There are two with this key while a reload drains one of them. */
 	key = text + 6;
 	for (size_t i = 0; i < d->nconsumers; i++) {
-		if (!config_has_key(consumer_config(d->consumers[i]), key))
-			continue;
-		if (probe)
-			consumer_probe_now(d->consumers[i]);
-		else	/* after a cancel: the renewal tells which message was cancelled */
+		/* After a cancel: the renewal tells which message was cancelled. */
+		if (config_has_key(consumer_config(d->consumers[i]), key))
 			consumer_renew(d->consumers[i]);
 	}
 }
@@ -627,8 +652,8 @@ daemon_open_log(struct rqd *d)
 	if (d->log_failed_at != 0 && !failed)
 		log_event(LOG_LV_ERROR, "warning", NULL,
 		    LF_STR("target", target), LF_STR("error", cause),
-		    LF_STR("warning", "the log cannot be opened: rqd keeps the old one, and tries "
-		    "again every minute"));
+		    LF_STR("warning", "rqd keeps the old log target, and tries again every "
+		    "minute"));
 	free(cause);
 }
 
@@ -781,7 +806,7 @@ daemon_signal(int signo, void *arg)
 	case SIGQUIT:
 	case SIGPWR:
 		if (d->drain == DRAIN_NONE) {
-			daemon_drain(d);
+			daemon_drain(d, d->config->drain_timeout, NULL);
 			break;
 		}
 		if (d->drain != DRAIN_OVER)
@@ -792,7 +817,7 @@ daemon_signal(int signo, void *arg)
 		if (d->options->source->queue == NULL)
 			daemon_reload(d);
 		else if (d->drain == DRAIN_NONE)
-			daemon_drain(d);
+			daemon_drain(d, d->config->drain_timeout, NULL);
 		break;
 	case SIGUSR1:
 		if (d->config->log.target[0] == '/')
@@ -887,6 +912,7 @@ daemon_start(struct rqd *d)
 	const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGPWR, SIGNAL_HALT, SIGUSR1, SIGUSR2,
 	    SIGHUP };
 	const struct config *config = d->boot;
+	const char *uncontained = NULL;
 
 	/* 1. The spawner. */
 	d->loop = loop_new();
@@ -913,16 +939,21 @@ daemon_start(struct rqd *d)
 	daemon_start_queues(d);
 	timer_init(&d->pulse, d->loop, daemon_pulse, d);
 	timer_init(&d->news, d->loop, daemon_news, d);
+	timer_init(&d->chance, d->loop, daemon_chance, d);
+	if (d->options->until_empty)
+		timer_set(&d->chance, 0);
 	timer_set(&d->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
 	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
 	pages_set_beat(d->pages, d->instance, daemon_write_beat, d);
 
-	/* 4. Go. */
+	/* 4. Go.  Who types rqd -q has not asked for cgroups. */
 	nodes_start(d->nodes);
+	if (config->file[0] != '\0')
+		uncontained = cgroup_lacks(CGROUP_RUNS);
 	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
 	    LF_STR("instance", d->instance), LF_INT("pid", getpid()),
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash),
-	    LF_STR("uncontained", cgroup_lacks(CGROUP_RUNS)));
+	    LF_STR("uncontained", uncontained));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
 	/*
@@ -964,6 +995,7 @@ daemon_stop(struct rqd *d)
 	/* 3. The spawner, with all that handlers have left; then the loop. */
 	timer_stop(&d->pulse);
 	timer_stop(&d->news);
+	timer_stop(&d->chance);
 	timer_stop(&d->watchdog);
 	timer_stop(&d->extend);
 	timer_stop(&d->deadline);
@@ -989,5 +1021,9 @@ daemon_run(const struct daemon_options *options, struct config *config)
 	loop_run(d.loop);
 	daemon_stop(&d);
 	log_close();
-	return EX_OK;
+	if (d.until_empty.cause != NULL)
+		fprintf(stderr, "rqd: --until-empty: %s\n",
+		    d.until_empty.cause);
+	free(d.until_empty.cause);
+	return d.status;
 }

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #define QUEUES_KEEP	10000	/* queues in it, the latest */
 #define USUAL_RUNS	20	/* show how long a run usually takes */
 #define COMMAND_MAX	200	/* bytes of a command that are shown */
+#define CLOCK_TOLD	1	/* seconds that the clocks differ, at least */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 /* NAME.RANDOM, of characters that keys and tokens can hold. */
@@ -172,11 +174,16 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	return json_set(q, "in_hand:j", in_flight.list);
 }
 
-/* most: deliveries listed per queue; causes: with those of suspensions */
+/*
+ * now: Redis' time, > 0 if it is known; most: deliveries listed per queue; causes: with those
+ * of suspensions
+ */
 static char *
 heartbeat_text(const struct heartbeat *h, const struct config *config,
-    struct consumer *const *consumers, size_t n, size_t most, bool causes)
+    double now, struct consumer *const *consumers, size_t n, size_t most,
+    bool causes)
 {
+	double ahead = clock_seconds(clock_wall()) - now;
 	json_t *queues = json_object();
 	json_t *root;
 	char *text;
@@ -188,6 +195,8 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	    "max_handlers:i queues:j", h->instance, config->name, PACKAGE_VERSION,
 	    (int64_t)getpid(), clock_seconds(h->started), config->hash,
 	    (int64_t)config->max_handlers, queues);
+	if (now > 0 && fabs(ahead) >= CLOCK_TOLD)
+		json_set(root, "clock:f", (double)(int64_t)(ahead * 1e3) / 1e3);
 	if (log_failure() != NULL)
 		json_set(root, "log_error:s", log_failure());
 	if (h->reload_error[0] != '\0')
@@ -299,15 +308,15 @@ send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *confi
 }
 
 void
-heartbeat_write(const struct heartbeat *h, const struct config *config,
+heartbeat_write(const struct heartbeat *h, const struct config *config, double now,
     struct consumer *const *consumers, size_t n, struct buf *b)
 {
 	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
-	char *text = heartbeat_text(h, config, consumers, n, most, true);
+	char *text = heartbeat_text(h, config, now, consumers, n, most, true);
 
 	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
 		free(text);	/* readers would not accept it */
-		text = heartbeat_text(h, config, consumers, n, 0, false);
+		text = heartbeat_text(h, config, now, consumers, n, 0, false);
 	}
 	if (text != NULL)
 		buf_puts(b, text);
@@ -327,7 +336,7 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 	char score[32], ttl[16], old[32], ahead[32], since[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
-	heartbeat_write(h, config, consumers, n, &b);
+	heartbeat_write(h, config, now, consumers, n, &b);
 	text = buf_str(&b);
 	if (b.len > 0 && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);

@@ -39,8 +39,11 @@ char	*heartbeat_instance(const char *name);
 void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
 
-/* Appends the heartbeat as it would be now; nothing if it would be too large. */
-void	heartbeat_write(const struct heartbeat *, const struct config *,
+/*
+ * Appends the heartbeat as it would be now; nothing if it would be too large.  now: Redis'
+ * time; not > 0: not known.
+ */
+void	heartbeat_write(const struct heartbeat *, const struct config *, double now,
 	    struct consumer *const *, size_t n, struct buf *);
 
 /* Why Redis refused the last heartbeat; NULL: it did not.  Begin and end were logged. */

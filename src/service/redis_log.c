@@ -47,6 +47,7 @@ redis_log_write(void *arg)
 	if (l->up)
 		log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", s->address),
 		    LF_STR("version", s->version[0] != '\0' ? s->version : NULL),
+		    LF_STR("appendonly", s->no_aof ? "no" : NULL),
 		    LF_STR("changed", s->changed && !s->first ? "yes" : NULL),
 		    LF_STR("changes", l->unlogged > 0 ? changes : NULL));
 	else

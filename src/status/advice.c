@@ -81,9 +81,8 @@ advice_command(struct buf *b, const char *rqctl, const char *verb, const char *q
 	buf_addc(b, '\n');
 }
 
-/* The end of the queue's records: in a file, or in the journal. */
-static void
-log_lines(const struct config *config, struct buf *b, const char *name)
+void
+advice_log_lines(struct buf *b, const struct config *config, const char *name)
 {
 	bool json = config->log.format == LOG_JSON;
 	struct buf pattern = BUF_INIT;
@@ -106,63 +105,4 @@ log_lines(const struct config *config, struct buf *b, const char *name)
 	advice_word(b, advice_log_file(config));
 	buf_puts(b, " | tail -n 50\n");
 	buf_done(&pattern);
-}
-
-static void
-add_commands(const struct finding *f, void *arg)
-{
-	if (f->commands != NULL)
-		buf_puts(arg, f->commands);
-}
-
-/* Appends the lines of `from` that are not among those of b. */
-static void
-add_new(struct buf *b, struct buf *from)
-{
-	char *rest = buf_str(from), *line, *there;
-	size_t len;
-
-	while ((line = strsep(&rest, "\n")) != NULL) {
-		len = strlen(line);
-		there = buf_str(b);
-		while ((there = strstr(there, line)) != NULL && len > 0 &&
-		    (there[len] != '\n' || (there > b->data && there[-1] != '\n')))
-			there++;
-		if (there == NULL)
-			buf_printf(b, "%s\n", line);
-	}
-	buf_done(from);
-}
-
-void
-advice_commands(const struct facts *f, const struct judge_context *c, const char *newest,
-    struct buf *b)
-{
-	const struct depth *d = f->depth;
-	struct buf lists = BUF_INIT, first = BUF_INIT;
-	const char *q = c->queue, *rqctl = c->rqctl;
-
-	judge(f, c, add_commands, &first);
-	add_new(b, &first);
-	if (f->service->state != QUEUE_RUNNING)
-		log_lines(c->config, b, f->name);
-	if (d->in_flight > 0)
-		advice_command(&lists, rqctl, "running", q, "");
-	if (d->waiting > 0 && kind_waits(f->kind))
-		advice_command(&lists, rqctl, "peek", q, "");
-	if (d->held > 0)
-		advice_command(&lists, rqctl, "peek --held", q, "");
-	if (d->retry > 0)
-		advice_command(&lists, rqctl, "retry list", q, "");
-	if (d->delayed > 0)
-		advice_command(&lists, rqctl, "delayed list", q, "");
-	if (d->dead > 0) {
-		advice_command(&lists, rqctl, "dead list", q, "");
-		if (newest[0] != '\0')
-			advice_command(&lists, rqctl, "dead show", q, newest);
-		advice_command(&lists, rqctl, "dead retry --all", q, "");
-	}
-	if (!d->paused)
-		advice_command(&lists, rqctl, "pause", q, "");
-	add_new(b, &lists);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "status/judge.h"
+#include "policy/config.h"
 
 /* "Redis is full: ...", if it is; the caller frees it.  NULL: it is not.  max 0: no limit. */
 char		*advice_memory(uint64_t used, uint64_t max);
@@ -22,12 +22,8 @@ const char	*advice_log_file(const struct config *);
 void		 advice_command(struct buf *, const char *rqctl, const char *verb,
 		    const char *queue, const char *rest);
 
-/*
- * Appends a line for each command: what ends the trouble, or tells more about it, and what lists
- * the messages.  newest: id of the newest dead letter; "": not known.
- */
-void		 advice_commands(const struct facts *, const struct judge_context *,
-		    const char *newest, struct buf *);
+/* Appends a command that shows the end of the queue's records, in a file or in the journal. */
+void		 advice_log_lines(struct buf *, const struct config *, const char *queue);
 
 /* Appends a word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
 void		 advice_word(struct buf *, const char *);

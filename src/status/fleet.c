@@ -39,6 +39,7 @@ static const struct member daemon_members[] = {
 	{ "instance", TYPE_TEXT }, { "name", TYPE_TEXT }, { "version", TYPE_TEXT },
 	{ "pid", TYPE_INTEGER }, { "started", TYPE_NUMBER }, { "config", TYPE_TEXT },
 	{ "max_handlers", TYPE_INTEGER }, { "log_error", TYPE_TEXT },
+	{ "clock", TYPE_NUMBER },
 	{ "reload_error", TYPE_TEXT },
 };
 
@@ -353,14 +354,14 @@ static const char *const setting_names[] = {
 };
 
 const char *
-fleet_setting_name(enum setting i)
+fleet_setting_name(enum fleet_setting i)
 {
 	return setting_names[i];
 }
 
 /* Appends the value, and the daemon that has it. */
 static void
-add_value(struct buf *b, enum setting i, const json_t *value, const struct daemon *d)
+add_value(struct buf *b, enum fleet_setting i, const json_t *value, const struct daemon *d)
 {
 	char age[UNITS_TEXT_MAX];
 
@@ -382,7 +383,7 @@ add_value(struct buf *b, enum setting i, const json_t *value, const struct daemo
 }
 
 char *
-fleet_disagreement(const struct service *s, enum setting i)
+fleet_disagreement(const struct service *s, enum fleet_setting i)
 {
 	const struct disagreement *d = &s->disagree[i];
 	struct buf b = BUF_INIT;
@@ -403,7 +404,7 @@ compare_settings(struct service *s, const struct daemon *d, const json_t *queue)
 	struct disagreement *a;
 	const json_t *value;
 
-	for (enum setting i = 0; i < SETTING_MAX; i++) {
+	for (enum fleet_setting i = 0; i < SETTING_MAX; i++) {
 		a = &s->disagree[i];
 		value = json_object_get(queue, setting_names[i]);
 		if (value == NULL || a->other != NULL)
@@ -426,7 +427,7 @@ fleet_difference(const struct service *s)
 
 	if (!s->settings_differ)
 		return NULL;
-	for (enum setting i = 0; i < SETTING_MAX; i++)
+	for (enum fleet_setting i = 0; i < SETTING_MAX; i++)
 		if (s->disagree[i].other != NULL)
 			buf_printf(&b, "%s, ", setting_names[i]);
 	if (s->concurrency_least != s->concurrency_most)

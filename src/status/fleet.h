@@ -103,7 +103,7 @@ const char	*fleet_state_name(enum queue_state);
 enum queue_state fleet_state(const json_t *queue);
 
 /* Settings, besides the lease, that heartbeats have so that readers can compare them. */
-enum setting { SETTING_COMMAND, SETTING_MAX_ATTEMPTS, SETTING_TIME_LIMIT, SETTING_MAX };
+enum fleet_setting { SETTING_COMMAND, SETTING_MAX_ATTEMPTS, SETTING_TIME_LIMIT, SETTING_MAX };
 
 /* What a setting is in two daemons that disagree; all borrowed from the fleet. */
 struct disagreement {
@@ -128,7 +128,7 @@ struct service {
 	enum queue_state state;		/* the worst */
 	const char	*reason;	/* these two are borrowed from the fleet */
 	const char	*cause;		/* of a suspension: the last failure; "": not said */
-	int64_t		 failed;	/* suspended: messages that have failed since any succeeded */
+	int64_t		 failed;	/* suspended: messages that failed since the last success */
 	double		 since;		/* wall seconds; 0: not said */
 	double		 waits;		/* suspended: so long a message has waited, at least; -1 */
 	bool		 leases_differ;
@@ -151,6 +151,6 @@ void	fleet_service(const struct fleet *, const char *key, struct service *);
 char	*fleet_difference(const struct service *);
 
 /* "max_attempts" */
-const char	*fleet_setting_name(enum setting);
+const char	*fleet_setting_name(enum fleet_setting);
 /* "max_attempts is 3 on web1.x and 5 on web2.y"; NULL: all agree.  The caller frees it. */
-char	*fleet_disagreement(const struct service *, enum setting);
+char	*fleet_disagreement(const struct service *, enum fleet_setting);

@@ -31,7 +31,7 @@ static const struct { const char *name, *mood; } levels[] = {
 struct judging {
 	const struct facts *f;
 	const struct judge_context *c;
-	struct finding	 list[FINDINGS_MAX];
+	struct judge_finding	 list[FINDINGS_MAX];
 	size_t		 n;
 };
 
@@ -124,28 +124,28 @@ is_slow(const struct facts *f)
 /* -- findings ---------------------------------------------------------------------- */
 
 /* Takes the word, and the sentence: NULL, if the word says it all. */
-static struct finding *
-add(struct judging *j, enum level level, enum rank rank, char *word, char *sentence)
+static struct judge_finding *
+found(struct judging *j, enum level level, enum rank rank, char *word, char *sentence)
 {
-	struct finding *f = &j->list[j->n++];
+	struct judge_finding *f = &j->list[j->n++];
 
 	if (sentence == NULL && level <= LEVEL_UNKNOWN)
 		sentence = xstrdup(word);
-	*f = (struct finding){ .level = level, .rank = rank, .word = word,
+	*f = (struct judge_finding){ .level = level, .rank = rank, .word = word,
 	    .sentence = sentence };
 	return f;
 }
 
-static struct finding *
-add_error(struct judging *j, char *word, char *sentence)
+static struct judge_finding *
+found_error(struct judging *j, char *word, char *sentence)
 {
-	return add(j, LEVEL_ERROR, RANK_ERROR, word, sentence);
+	return found(j, LEVEL_ERROR, RANK_ERROR, word, sentence);
 }
 
-static struct finding *
-add_warning(struct judging *j, char *word, char *sentence)
+static struct judge_finding *
+found_warning(struct judging *j, char *word, char *sentence)
 {
-	return add(j, LEVEL_WARNING, RANK_WARNING, word, sentence);
+	return found(j, LEVEL_WARNING, RANK_WARNING, word, sentence);
 }
 
 /* " in /etc/rqd.conf:12", where that is known. */
@@ -168,7 +168,7 @@ program_of(const struct judging *j)
 
 /* Adds a line to the finding's commands: rqctl, the verb, the queue, and the rest. */
 static void
-add_command(struct judging *j, struct finding *f, const char *verb, const char *rest)
+add_command(struct judging *j, struct judge_finding *f, const char *verb, const char *rest)
 {
 	struct buf b = BUF_INIT;
 
@@ -181,7 +181,7 @@ add_command(struct judging *j, struct finding *f, const char *verb, const char *
 
 /* Takes the line. */
 static void
-add_line(struct finding *f, char *line)
+add_line(struct judge_finding *f, char *line)
 {
 	char *before = f->commands;
 
@@ -196,11 +196,11 @@ static void
 rule_problem(struct judging *j)
 {
 	const char *problem = j->f->depth->problem;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (problem == NULL)
 		return;
-	f = add_error(j, xasprintf("error: %s", problem), xstrdup(problem));
+	f = found_error(j, xasprintf("error: %s", problem), xstrdup(problem));
 	f->hint = xstrdup("Redis refuses a command. Often a key has the wrong type.");
 	add_command(j, f, "check", "");
 }
@@ -243,18 +243,18 @@ static void
 rule_paused(struct judging *j)
 {
 	const struct depth *d = j->f->depth;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (!d->paused && !d->partly)
 		return;
 	/* A hold of a handler ends by itself, within an hour. */
 	if (is_held(d) && !d->partly) {
-		f = add(j, LEVEL_NOTE, RANK_MINOR, pause_text(j), NULL);
+		f = found(j, LEVEL_NOTE, RANK_MINOR, pause_text(j), NULL);
 		f->hint = xstrdup("A handler has asked for this wait. It ends by itself.");
 	} else if (is_held(d)) {
-		f = add_warning(j, pause_text(j), NULL);
+		f = found_warning(j, pause_text(j), NULL);
 	} else {
-		f = add_warning(j, pause_text(j), xasprintf("%spaused: %s",
+		f = found_warning(j, pause_text(j), xasprintf("%spaused: %s",
 		    d->partly ? "partly " : "", d->pause));
 	}
 	if (d->partly)
@@ -277,16 +277,16 @@ rule_elsewhere(struct judging *j)
 {
 	int64_t due = (j->f->depth->due > 0 ? j->f->depth->due : 0) + j->f->delayed_due;
 	struct buf b = BUF_INIT;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (j->f->service->daemons > 0 || !j->f->elsewhere)
 		return;
 	if (due > 0)
-		f = add_warning(j, xstrdup("others consume it, but not its retries"),
+		f = found_warning(j, xstrdup("others consume it, but not its retries"),
 		    xasprintf("%lld of its retries and delayed messages are due, and no daemon "
 		    "delivers them: it is declared with concurrency = 0", (long long)due));
 	else
-		f = add(j, LEVEL_NOTE, RANK_IDLE, xstrdup("others consume it"), NULL);
+		f = found(j, LEVEL_NOTE, RANK_IDLE, xstrdup("others consume it"), NULL);
 	buf_puts(&b, "This configuration declares it with concurrency = 0");
 	add_place(j, &b);
 	buf_addc(&b, '.');
@@ -298,12 +298,12 @@ rule_unserved(struct judging *j)
 {
 	const struct depth *d = j->f->depth;
 	bool work = d->waiting > 0 || d->due > 0 || d->held > 0;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (j->f->service->daemons > 0 || j->f->elsewhere)
 		return;
 	if (j->f->full || j->f->refuses != NULL) {
-		f = add_error(j, xasprintf("no daemon is seen: Redis %s",
+		f = found_error(j, xasprintf("no daemon is seen: Redis %s",
 		    j->f->full ? "is full" : "refuses writes"), NULL);
 		f->hint = xasprintf("Redis %s: daemons may run unseen. %s first.",
 		    j->f->full ? "is full and refuses heartbeats" :
@@ -312,10 +312,10 @@ rule_unserved(struct judging *j)
 		return;
 	}
 	if (work)
-		f = add_error(j, xstrdup("no daemon"),
+		f = found_error(j, xstrdup("no daemon"),
 		    xstrdup("no daemon serves it, and messages wait"));
 	else
-		f = add(j, LEVEL_WARNING, RANK_MINOR, xstrdup("no daemon"),
+		f = found(j, LEVEL_WARNING, RANK_MINOR, xstrdup("no daemon"),
 		    xstrdup("no daemon serves it"));
 	f->hint = xstrdup("Start a daemon, or compare the names of the queues in its "
 	    "configuration.");
@@ -379,7 +379,7 @@ rule_suspended(struct judging *j)
 	const struct service *s = j->f->service;
 	bool empty = facts_are_empty(j->f->depth), cause = s->cause[0] != '\0' && j->c->details;
 	char *only, *sentence;
-	struct finding *f;
+	struct judge_finding *f;
 	struct buf b = BUF_INIT;
 
 	if (s->state != QUEUE_SUSPENDED)
@@ -388,12 +388,12 @@ rule_suspended(struct judging *j)
 	sentence = xasprintf("suspended%s: %s%s%s", empty ? ", and without messages" : "",
 	    s->reason, cause ? ": " : "", cause ? s->cause : "");
 	if (empty)
-		f = add(j, LEVEL_WARNING, RANK_MINOR, xasprintf("idle, suspended: %s", s->reason),
+		f = found(j, LEVEL_WARNING, RANK_MINOR, xasprintf("idle, suspended: %s", s->reason),
 		    sentence);
 	else if (is_paused(j->f->depth))	/* perhaps for the repair */
-		f = add_warning(j, reason_text(j, "suspended"), sentence);
+		f = found_warning(j, reason_text(j, "suspended"), sentence);
 	else
-		f = add_error(j, reason_text(j, "suspended"), sentence);
+		f = found_error(j, reason_text(j, "suspended"), sentence);
 	f->hint = suspended_hint(j, only);
 	/* A file that is missing, or that the queue's user may not execute. */
 	if (strcmp(s->reason, "cannot_execute") == 0 && program_of(j)[0] != '\0') {
@@ -401,10 +401,9 @@ rule_suspended(struct judging *j)
 		advice_word(&b, program_of(j));
 		add_line(f, buf_steal(&b));
 	}
-	add_command(j, f, "probe", "");
 	if (only == NULL)
 		return;
-	f = add(j, f->level, f->rank, xstrdup("only failed messages"), only);
+	f = found(j, f->level, f->rank, xstrdup("only failed messages"), only);
 	add_command(j, f, "bury --all", "");
 }
 
@@ -425,23 +424,24 @@ static void
 rule_blocked(struct judging *j)
 {
 	const struct service *s = j->f->service;
-	struct finding *f = NULL;
+	struct judge_finding *f = NULL;
 	const char *name = fleet_state_name(s->state);
+	const char *file = advice_log_file(j->c->config);
 
 	switch (s->state) {
 	case QUEUE_RUNNING:
 	case QUEUE_SUSPENDED:
 		return;
 	case QUEUE_REFUSED:
-		f = add_error(j, reason_text(j, "Redis refuses results"),
+		f = found_error(j, reason_text(j, "Redis refuses results"),
 		    xasprintf("Redis refuses the results of its messages: %s", s->reason));
 		break;
 	case QUEUE_UNSUBSCRIBED:
-		f = add_error(j, xstrdup(name),
+		f = found_error(j, xstrdup(name),
 		    xstrdup("a daemon has lost a subscription; its log says why"));
 		break;
 	case QUEUE_NO_REDIS:
-		f = add_warning(j, xstrdup(name),
+		f = found_warning(j, xstrdup(name),
 		    xstrdup("a daemon cannot reach its Redis; its log says why"));
 		break;
 	case QUEUE_PAUSED:
@@ -450,12 +450,13 @@ rule_blocked(struct judging *j)
 		FALLTHROUGH;
 	case QUEUE_QUIET:
 	case QUEUE_DRAINING:
-		f = add(j, LEVEL_NOTE, RANK_MINOR, xstrdup(name), NULL);
+		f = found(j, LEVEL_NOTE, RANK_MINOR, xstrdup(name), NULL);
 		break;
 	}
-	f->hint = xasprintf("A daemon takes nothing new. Its log%s%s says why.",
-	    advice_log_file(j->c->config) != NULL ? " " : "",
-	    advice_log_file(j->c->config) != NULL ? advice_log_file(j->c->config) : "");
+	if (file != NULL)
+		f->hint = xasprintf("A daemon takes nothing new. Its log %s says why.", file);
+	else
+		f->hint = xstrdup("A daemon takes nothing new. Its log says why.");
 }
 
 /* Takes the sentence. */
@@ -463,7 +464,7 @@ static void
 add_difference(struct judging *j, enum level level, const char *what, char *sentence)
 {
 	struct buf b = BUF_INIT;
-	struct finding *f = add(j, level, level == LEVEL_ERROR ? RANK_ERROR : RANK_WARNING,
+	struct judge_finding *f = found(j, level, level == LEVEL_ERROR ? RANK_ERROR : RANK_WARNING,
 	    xasprintf("daemons disagree about the %s", what), sentence);
 
 	buf_printf(&b, "Two daemons have different configurations: %s. Make them the same, here",
@@ -492,7 +493,7 @@ rule_differences(struct judging *j)
 		add_difference(j, LEVEL_ERROR, "groups", xstrdup("daemons disagree about group_by "
 		    "or group_concurrency: messages of one group run in any order; rqctl "
 		    "daemons"));
-	for (enum setting i = 0; i < SETTING_MAX; i++) {
+	for (enum fleet_setting i = 0; i < SETTING_MAX; i++) {
 		if ((text = fleet_disagreement(s, i)) == NULL)
 			continue;
 		add_difference(j, LEVEL_WARNING, fleet_setting_name(i),
@@ -508,7 +509,7 @@ rule_slow(struct judging *j)
 	const char *tag = j->c->details && s->oldest_tag[0] != '\0' ? s->oldest_tag : NULL;
 	char oldest[UNITS_TEXT_MAX], usual[UNITS_TEXT_MAX], *slow;
 	struct buf words = BUF_INIT;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (!is_slow(j->f))
 		return;
@@ -518,7 +519,7 @@ rule_slow(struct judging *j)
 	advice_word(&words, j->c->queue);
 	buf_addc(&words, ' ');
 	advice_word(&words, tag != NULL ? tag : "ID");
-	f = add_warning(j, xasprintf("slow runs: %lld", (long long)s->slow),
+	f = found_warning(j, xasprintf("slow runs: %lld", (long long)s->slow),
 	    xasprintf("all handlers are busy, and %s; if it hangs: rqctl cancel --retry %s", slow,
 	    buf_str(&words)));
 	buf_done(&words);
@@ -552,11 +553,11 @@ static void
 rule_late(struct judging *j)
 {
 	char age[UNITS_TEXT_MAX];
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (is_slow(j->f) || !facts_are_late(j->f))
 		return;
-	f = add_warning(j, xstrdup("late: all handlers are busy"),
+	f = found_warning(j, xstrdup("late: all handlers are busy"),
 	    xasprintf("late: all handlers are busy, and a message has waited %s",
 	    units_age(facts_latency(j->f), age)));
 	f->hint = busy_hint(j);
@@ -566,11 +567,11 @@ static void
 rule_dead(struct judging *j)
 {
 	int64_t n = j->f->depth->dead;
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (n <= 0 || j->c->dead_is_fine)
 		return;
-	f = add(j, LEVEL_WARNING, RANK_MINOR, xasprintf("%lld dead letter%s", (long long)n,
+	f = found(j, LEVEL_WARNING, RANK_MINOR, xasprintf("%lld dead letter%s", (long long)n,
 	    n == 1 ? "" : "s"), NULL);
 	f->hint = xstrdup("Messages have failed for good. They are kept until somebody retries or "
 	    "drops them.");
@@ -584,11 +585,11 @@ rule_ok(struct judging *j)
 	const struct depth *d = j->f->depth;
 	/* Heartbeats are some seconds old, so a limit counts only while messages wait. */
 	bool limited = j->f->service->limited && (d->waiting > 0 || d->due > 0);
-	struct finding *f;
+	struct judge_finding *f;
 
 	if (j->n > 0)
 		return;
-	f = add(j, LEVEL_OK, RANK_OK, xstrdup(limited ? "limited" : "ok"), NULL);
+	f = found(j, LEVEL_OK, RANK_OK, xstrdup(limited ? "limited" : "ok"), NULL);
 	if (is_busy(j->f))
 		f->hint = busy_hint(j);
 }
@@ -601,7 +602,7 @@ static void (*const rules[])(struct judging *) = {
 static void
 emit_all(struct judging *j, judge_fn *emit, void *arg)
 {
-	struct finding *f;
+	struct judge_finding *f;
 
 	for (enum level level = LEVEL_ERROR; level <= LEVEL_OK; level++)
 		for (f = j->list; f < j->list + j->n; f++)
@@ -632,7 +633,7 @@ struct first {
 };
 
 static void
-take_first(const struct finding *f, void *arg)
+take_first(const struct judge_finding *f, void *arg)
 {
 	struct first *first = arg;
 
@@ -694,29 +695,45 @@ void
 judge_server(const struct server_facts *s, judge_fn *emit, void *arg)
 {
 	struct judging j = { .f = NULL };
-	char *full = advice_memory(s->used, s->max), age[UNITS_TEXT_MAX];
+	char *full = advice_memory(s->used, s->max);
 	int major = 0, minor = 0;
 
 	if (full == NULL && s->refuses[0] != '\0')
-		add_error(&j, xstrdup("Redis refuses writes"), xasprintf("Redis refuses writes: "
+		found_error(&j, xstrdup("Redis refuses writes"), xasprintf("Redis refuses writes: "
 		    "%s: nothing can be pushed or taken, results wait, and daemons may run "
 		    "unseen", s->refuses));
 	if (s->policy[0] != '\0' && strcmp(s->policy, "noeviction") != 0)
-		add_error(&j, xstrdup("Redis may evict messages"), xasprintf("maxmemory-policy is "
-		    "%s: Redis may evict messages; it must be noeviction", s->policy));
+		found_error(&j, xstrdup("Redis may evict messages"),
+		    xasprintf("maxmemory-policy is %s: Redis may evict messages; it must be "
+		    "noeviction", s->policy));
 	if (s->role[0] != '\0' && strcmp(s->role, "master") != 0)
-		add_error(&j, xstrdup("no master"), xasprintf("this Redis is a %s: redis.server "
+		found_error(&j, xstrdup("no master"), xasprintf("this Redis is a %s: redis.server "
 		    "must name the master", s->role));
 	if (sscanf(s->version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
-		add_error(&j, xstrdup("Redis is too old"), xasprintf("Redis %s is too old: rqd "
+		found_error(&j, xstrdup("Redis is too old"), xasprintf("Redis %s is too old: rqd "
 		    "needs 6.2", s->version));
 	if (full != NULL)
-		add_error(&j, xstrdup("Redis is full"), full);
-	if (fabs(s->clock_ahead) > CLOCK_MAX)
-		add_warning(&j, xstrdup("clocks differ"), xasprintf("the clock of this host is %s "
-		    "%s that of Redis: correct the wrong one",
-		    units_age(fabs(s->clock_ahead), age),
-		    s->clock_ahead > 0 ? "ahead of" : "behind"));
+		found_error(&j, xstrdup("Redis is full"), full);
+	if (s->no_aof)
+		found_warning(&j, xstrdup("no append-only file"), xstrdup("appendonly is no: a "
+		    "crash of Redis loses the messages since its last snapshot; type redis-cli "
+		    "config set appendonly yes and redis-cli config rewrite"));
 	emit_all(&j, emit, arg);
+}
+
+bool
+judge_clock(const char *whose, double ahead, judge_fn *emit, void *arg)
+{
+	struct judging j = { .f = NULL };
+	const char *side = "behind Redis'";
+	char off[UNITS_TEXT_MAX];
+
+	if (ahead > 0)
+		side = "ahead of Redis'";
+	if (fabs(ahead) > CLOCK_MAX)
+		found_warning(&j, xstrdup("clocks differ"), xasprintf("%s: its clock is %s %s: "
+		    "correct the one that is wrong", whose, units_age(fabs(ahead), off), side));
+	emit_all(&j, emit, arg);
+	return fabs(ahead) > CLOCK_MAX;
 }

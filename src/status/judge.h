@@ -20,7 +20,7 @@ struct facts {
 	enum kind		 kind;
 	bool			 elsewhere;	/* declared for others: concurrency = 0 */
 	bool			 full;		/* Redis is, and so refuses heartbeats */
-	const char		*refuses;	/* Redis' error, if it refuses all writes; or NULL */
+	const char		*refuses;	/* its error, if Redis refuses all writes */
 	int64_t			 delayed_due;	/* of QDELAYED, if that was asked; else 0 */
 	const struct depth	*depth;
 	const struct service	*service;
@@ -44,7 +44,7 @@ enum rank {
 	RANK_WARNING, RANK_ERROR
 };
 
-struct finding {
+struct judge_finding {
 	enum level	 level;
 	enum rank	 rank;
 	char		*word;		/* a few, for a table: "suspended: failing for 5m" */
@@ -63,7 +63,7 @@ struct judge_context {
 	bool		 dead_is_fine;	/* the reader has a limit of his own for dead letters */
 };
 
-typedef void judge_fn(const struct finding *, void *);
+typedef void judge_fn(const struct judge_finding *, void *);
 
 /*
  * Emits at least one finding, the worst first.  Each is borrowed for the call.  The text is not
@@ -109,9 +109,16 @@ struct server_facts {
 	const char	*policy;		/* maxmemory-policy */
 	const char	*role, *version;
 	const char	*refuses;		/* its error, if it refuses all writes */
-	double		 clock_ahead;		/* seconds of this machine's clock */
+	bool		 no_aof;		/* no append-only file, and no replica */
 };
 void	judge_server(const struct server_facts *, judge_fn *, void *);
+
+/*
+ * A clock that is that many seconds ahead of Redis'.  whose: an instance, whose heartbeat says
+ * it, or "this host", of whose clock rqctl asks only if no heartbeat tells of a wrong one.
+ * Returns whether it is wrong.
+ */
+bool	judge_clock(const char *whose, double ahead, judge_fn *, void *);
 
 /* What /readyz looks at; borrowed. */
 struct ready_facts {

@@ -166,7 +166,7 @@ add_problem(json_t *list, const char *level, char *text)
 }
 
 static void
-add_finding(const struct finding *f, void *list)
+add_finding(const struct judge_finding *f, void *list)
 {
 	if (f->sentence != NULL)
 		add_problem(list, level_name(f->level), xstrdup(f->sentence));
@@ -193,7 +193,6 @@ problems_json(const struct view *v, const struct survey_result *r)
 		.used = r->memory, .max = r->memory_max, .role = "", .version = "",
 		.policy = nodes_server(v->nodes)->maxmemory_policy,
 		.refuses = view_refuses(v) != NULL ? view_refuses(v) : "",
-		.clock_ahead = v->clock_ahead,
 	};
 	json_t *list = json_array();
 	const struct daemon *d;
@@ -213,6 +212,7 @@ problems_json(const struct view *v, const struct survey_result *r)
 	for (size_t k = 0; k < r->fleet.n; k++) {
 		d = &r->fleet.daemons[k];
 		add_told(list, d, strcmp(d->instance, v->instance) == 0);
+		judge_clock(d->instance, fleet_number(d->beat, "clock", 0), add_finding, list);
 	}
 	return list;
 }
@@ -424,7 +424,7 @@ struct told {
 };
 
 static void
-tell(const struct finding *f, void *arg)
+tell(const struct judge_finding *f, void *arg)
 {
 	struct told *told = arg;
 
@@ -455,6 +455,69 @@ add_rqctl(const struct view *v, const struct queue_config *cfg, struct buf *b)
 	}
 }
 
+static void
+add_commands(const struct judge_finding *f, void *arg)
+{
+	if (f->commands != NULL)
+		buf_puts(arg, f->commands);
+}
+
+/* Appends the lines of `from` that are not among those of b. */
+static void
+add_new(struct buf *b, struct buf *from)
+{
+	char *rest = buf_str(from), *line, *there;
+	size_t len;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		len = strlen(line);
+		there = buf_str(b);
+		while ((there = strstr(there, line)) != NULL && len > 0 &&
+		    (there[len] != '\n' || (there > b->data && there[-1] != '\n')))
+			there++;
+		if (there == NULL)
+			buf_printf(b, "%s\n", line);
+	}
+	buf_done(from);
+}
+
+/*
+ * Appends a line for each command: what ends the trouble, or tells more about it, and what lists
+ * the messages.  newest: id of the newest dead letter; "": not known.
+ */
+static void
+queue_commands(const struct facts *f, const struct judge_context *c, const char *newest,
+    struct buf *b)
+{
+	const struct depth *d = f->depth;
+	struct buf lists = BUF_INIT, first = BUF_INIT;
+	const char *q = c->queue, *rqctl = c->rqctl;
+
+	judge(f, c, add_commands, &first);
+	add_new(b, &first);
+	if (f->service->state != QUEUE_RUNNING)
+		advice_log_lines(b, c->config, f->name);
+	if (d->in_flight > 0)
+		advice_command(&lists, rqctl, "running", q, "");
+	if (d->waiting > 0 && kind_waits(f->kind))
+		advice_command(&lists, rqctl, "peek", q, "");
+	if (d->held > 0)
+		advice_command(&lists, rqctl, "peek --held", q, "");
+	if (d->retry > 0)
+		advice_command(&lists, rqctl, "retry list", q, "");
+	if (d->delayed > 0)
+		advice_command(&lists, rqctl, "delayed list", q, "");
+	if (d->dead > 0) {
+		advice_command(&lists, rqctl, "dead list", q, "");
+		if (newest[0] != '\0')
+			advice_command(&lists, rqctl, "dead show", q, newest);
+		advice_command(&lists, rqctl, "dead retry --all", q, "");
+	}
+	if (!d->paused)
+		advice_command(&lists, rqctl, "pause", q, "");
+	add_new(b, &lists);
+}
+
 void
 queue_text(const struct view *v, const struct survey_result *r, const struct survey_queue *q,
     json_t *letter, struct buf *out)
@@ -476,7 +539,7 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	c.rqctl = buf_str(&rqctl);
 	o = state_json(&f, &c);
 	judge(&f, &c, tell, &told);
-	advice_commands(&f, &c, fleet_text(letter, "id"), &text);
+	queue_commands(&f, &c, fleet_text(letter, "id"), &text);
 	rest = buf_str(&text);
 	while ((line = strsep(&rest, "\n")) != NULL)
 		if (line[0] != '\0')

@@ -121,7 +121,8 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, const 
 	return (struct facts){
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
 		.elsewhere = !q->own, .service = service,
-		.refuses = refuses, .taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
+		.refuses = refuses, .taken = r->taken,
+		.full = r->memory_max > 0 && r->memory > r->memory_max,
 	};
 }
 

@@ -26,7 +26,6 @@ struct view {
 	/* The first error of the last reload, so that the file is not in force; "": none. */
 	const char	*reload_error;
 	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
-	double		 clock_ahead;	/* seconds of this machine's clock against Redis' */
 	struct nodes	*nodes;
 	const char	*redis_error;	/* "" while all that the daemon needs is up */
 	const struct dispatcher	*dispatcher;

@@ -59,7 +59,7 @@ expanded() { [ "$(js "$(button mail).getAttribute('aria-expanded')")" = true ]; 
 wait_ok 10 'expanded || { click "$(row mail).cells[2]"; expanded; }' 'a click opens a row'
 is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'aria-controls names the row that opens'
 text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'an open row says why the queue is suspended'
-text_wait 10 mail .commands 'rqctl -c .*/web1.conf probe mail.*journalctl .*RQD_QUEUE=mail' 'an open row has the commands that help'
+text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail' 'an open row has the commands that help'
 text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'an open row has the daemons that serve the queue'
 like "$(js 'serverLine({ instance: "a", lease: 30, config: "c" }, true).join(" ")')" ', lease 30s, configuration c$' 'daemons are shown with their leases if these differ'
 is "$(js "$(below mail .figures).children.length")" 3 'an open row has three larger plots'

@@ -85,13 +85,8 @@ like "$(ctl dead show --json works dead)" '"cpu":[0-9]+\.[0-9]+,"maxrss":[0-9]{8
 like "$(ctl show works dead)" ' attempts 1, cpu [0-9]+\.[0-9]{3}s, maxrss [0-9]+M$' 'rqctl show'
 like "$(ctl show --json works dead)" '"maxrss": [0-9]{8,9}' 'as JSON'
 unlike "$(ctl dead show persistent dead; ctl show persistent dead; ctl show --json persistent dead)" 'cpu|maxrss|usage' 'nothing where nothing is known'
-{ echo '{"letter":"1-1","id":"old","message":"m","cpu":7,"maxrss":"x"}'; ctl dead export persistent; ctl dead export works; } |
-    ctl dead import copy >/dev/null
-is "$(field copy cpu) $(field copy maxrss) $(ctl dead show copy dead | grep -cE '^(letter|usage)')" \
-    "$(field works cpu) $(field works maxrss) 3" 'dead import keeps both'
+r xadd copyDEAD 1-1 id old message m cpu 7 maxrss x >/dev/null
 like "$(ctl dead show copy old)" '^usage     cpu 7.000s, maxrss 0$' 'values of another kind do no harm'
-ctl dead move works copy --reason status -y >/dev/null
-wait_ok 10 'log_lines event=acked | grep -q queue=copy' 'dead move'
 
 # -- sums --------------------------------------------------------------------------
 metric() { curl -s -m 20 --unix-socket "$H" http://rqd/metrics | sed -n "s/^rqd_handler_$1{queue=\"$2\"} //p"; }

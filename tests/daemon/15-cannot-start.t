@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-redis_start
+redis_start --appendonly yes
 printf '#!/bin/sh\r\nexit 0\r\n' >"$T/crlf"
 printf '#!/no/such/php -q\n' >"$T/interpreter"
 printf 'exit 0\n' >"$T/bare"
@@ -65,7 +65,6 @@ done <"$T/cases"
 
 # A file that an editor has saved with a byte order mark, and one that was corrected.
 printf '\357\273\277B=2\n' >"$T/words.env"
-ctl probe words >/dev/null
 ok 'log_wait 20 "event=acked queue=words"' 'a corrected env_file, with a byte order mark: the message runs'
 is "$(log_count 'Unknown error')" 0 'every error has a text'
 

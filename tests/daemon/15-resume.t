@@ -51,7 +51,6 @@ queue "alone"   { }
 queue "poison"  { backoff = 10ms backoff_max = 10ms }
 queue "empty"   { backoff = 10ms backoff_max = 10ms max_attempts = 2 suspend_after = 2 }
 queue "refused" { }
-queue "probed"  { suspend_after = 1 }
 C
 log_wait 20 event=ready
 # shellcheck disable=SC2086
@@ -106,7 +105,6 @@ said=$("$RQCTL" check empty)
 is "$? $(printf '%s\n' "$said" | grep -c 'warning: empty: suspended, and without messages: failing')" '1 1' 'without messages: a warning'
 is "$("$RQCTL" status empty | grep -c 'error')" 0 'no error in status'
 like "$("$RQCTL" status --json empty | tr -d '\n')" '"state": *"idle, suspended: failing".*"mood": *"warn"' 'its mood is that of check'
-is "$("$RQCTL" probe empty 2>&1 | tail -1)" 'rqctl: empty has no message to try: its next one is the probe' 'rqctl probe says why it tries nothing'
 # -- Redis refuses to make messages due ----------------------------------------------------
 push refused
 log_wait 20 'event=suspended queue=refused '
@@ -125,22 +123,3 @@ r lpush empty good >/dev/null
 log_wait 10 'event=resumed queue=empty ' 2
 ok 'log_wait 5 "event=acked queue=empty"' 'the next message ends it'
 
-# -- rqctl probe --------------------------------------------------------------------------
-rm "$T/works"
-r lpush probed '{"id":"p"}' >/dev/null
-log_wait 20 'event=suspended queue=probed '
-wait_for 30 '[ "$(runs probed)" -ge 4 ]'	# the next probe comes after 5 s
-wait_for 20 '"$RQCTL" status probed | grep -q suspended'
-probe_now() {
-	n=$(runs probed) start=$(msec)
-	"$RQCTL" probe probed >"$T/said" 2>&1
-	wait_for 10 "[ \"\$(runs probed)\" -gt $n ]"
-	[ $(($(msec) - start)) -lt 3000 ]
-}
-ok 'thrice probe_now' 'rqctl probe tries a message that is due in an hour'
-like "$(cat "$T/said")" 'probes probed' 'and says so'
-"$RQCTL" pause probed >/dev/null
-is "$("$RQCTL" probe probed 2>&1 | tail -1)" 'rqctl: probed is paused: rqctl resume probed' 'or says that it is paused'
-touch "$T/works"
-"$RQCTL" resume probed >/dev/null
-ok 'log_wait 10 "event=acked queue=probed "' 'which ends'

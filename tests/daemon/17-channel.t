@@ -5,7 +5,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-redis_start
+redis_start --appendonly yes
 handler work <<'H'
 m=$(cat)
 echo "$RQD_QUEUE $RQD_CHANNEL $RQD_ATTEMPT/$RQD_MAX_ATTEMPTS $m" >>"$T/seen.$NAME"

@@ -6,8 +6,8 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-redis_start
-MORE_KEYS="Queue:ids {many.0} {many.2}"
+redis_start --appendonly yes
+MORE_KEYS="added Queue:ids {many.0} {many.2}"
 handler fine <<'H'
 echo "$RQD_QUEUE $RQD_ID" >>"$T/ran"
 H
@@ -81,3 +81,13 @@ ok '(narrow pause list && narrow status && narrow running && narrow resume list 
 unlike "$(cat "$T/narrow.log")" 'NOPERM' 'rqctl acl: nothing is denied'
 rqd_stop narrow
 r del 'a "b*STATS' >/dev/null
+
+# A queue that was added later.
+echo 'queue "added" { command = {"'"$T/fine"'"} }' >>"$T/narrow.conf"
+again='NOPERM .*; repeat rqctl acl, and give its output to redis-cli'
+like "$(narrow push added x 2>&1)" "$again" 'rqctl: a queue that was added'
+rqd_run added -c "$T/narrow.conf"
+wait_ok 20 "log_lines 'queue=added' added | grep -Eq '$again'" 'rqd says it, too'
+is "$(narrow acl | sed 's/PASSWORD/secret/' | r)" OK 'rqctl acl again'
+narrow push added x >/dev/null 2>"$T/err" || note "$(cat "$T/err")"
+wait_ok 30 "log_count 'event=acked queue=added ' added >/dev/null" 'then its messages are handled'

@@ -158,6 +158,37 @@ rqd_run env -q orders -- "$T/fine"
 r lpush orders '{"id":2}' >/dev/null
 ok 'log_wait 10 "event=acked queue=orders id=2 " 1 env' 'the server may stand in RQD_SERVER'
 rqd_stop env
+is "$(RQD_SERVER=" unix:$SOCK
+" "$RQCTL" ping | cut -d , -f 1)" "redis unix:$SOCK" 'white space around the address does not count'
+RQD_SERVER=" unix:$SOCK
+" rqd -t -q orders -- "$T/fine"
+is $status 0 'nor for rqd'
+for server in 'no host' localhost:99999 sentinel://m; do
+	like "$(RQD_SERVER=$server "$RQCTL" ping 2>&1; echo $?)" "^rqctl: RQD_SERVER: \"$server\"" \
+	    "rqctl: RQD_SERVER=$server: the error names the variable"
+	RQD_SERVER=$server rqd -t -q orders -- "$T/fine"
+	like "$(cat "$T/2")" "^rqd: RQD_SERVER: \"$server\"" 'and that of rqd'
+done
+
+# A server that is busy answers nothing but BUSY, even to the greeting.
+r config set lua-time-limit 10 >/dev/null
+redis-cli -s "$SOCK" eval 'while true do end' 0 >/dev/null 2>&1 &
+OTHER_PIDS="$OTHER_PIDS $!"
+wait_for 10 'r ping 2>&1 | grep -q BUSY'
+"$RQCTL" ping >"$T/1" 2>&1
+is "$? $(grep -c BUSY "$T/1")" '75 1' 'Redis is busy: try again later'
+wait_ok 10 'r script kill >/dev/null 2>&1; [ "$(r ping 2>&1)" = PONG ]' 'it is no longer'
+{
+	echo config set maxclients 1
+	until [ -e "$T/enough" ]; do sleep 0.1; done
+	echo config set maxclients 1000
+} | redis-cli -s "$SOCK" >/dev/null 2>&1 &
+OTHER_PIDS="$OTHER_PIDS $!"
+wait_for 10 '[ "$(r ping 2>&1)" != PONG ]'
+"$RQCTL" ping >"$T/1" 2>&1
+is "$? $(grep -c 'max number of clients' "$T/1")" '75 1' 'too many clients: try again later'
+touch "$T/enough"
+wait_for 10 '[ "$(r ping 2>&1)" = PONG ]'
 unset RQD_SERVER
 if [ -n "$root" ]; then
 	mkdir -m 777 "$T/out"

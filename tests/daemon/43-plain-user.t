@@ -32,6 +32,8 @@ r lpush hello 'a line
 log_wait 10 'event=acked queue=hello' 1 line
 is "$(head -n 3 "$T/out/hello" | tr '\n' ' ')" "a line $ME $GROUP " 'rqd -q: runs as who started it'
 is "$(log_count 'level=(warn|error)' line)" 0 'without a warning'
+unlike "$(log_lines event=started line)" 'uncontained=' 'nor a word about cgroups, which nobody has asked for'
+like "$(log_lines event=redis_up line)" ' appendonly=no' 'it says that Redis has no append-only file'
 rqd_stop line
 
 # -- with one ----------------------------------------------------------------------

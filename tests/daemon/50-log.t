@@ -7,7 +7,7 @@
 RECORD='^ts=[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z level=(error|warn|info|debug) event=[a-z_]+( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
 VALUES='( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
 
-redis_start
+redis_start --appendonly yes
 handler loud <<'H'
 echo 'plain words'
 echo 'level=error event=forged queue="q" id=1'
@@ -112,7 +112,7 @@ log { target = "$T/none/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
 ok 'log_wait 30 event=ready 1 elsewhere' 'the daemon starts without its log'
-like "$(log_lines 'keeps the old log target' elsewhere)" 'none/rqd.log: No such file' 'and says so on stderr'
+like "$(log_lines 'the log cannot be opened' elsewhere)" 'none/rqd.log: No such file' 'and says so on stderr'
 rqd_stop elsewhere
 
 # -- a log that cannot be written --------------------------------------------------------
@@ -155,6 +155,30 @@ rqd_signal HUP device
 log_wait 30 event=reloaded 1 device
 success_is_said device
 rqd_stop device
+
+# -- a log that cannot be opened again -----------------------------------------------------
+mkdir "$OWN/logs" && chown "$MAIN_USER" "$OWN/logs"
+rqd_start again <<C
+log { target = "$OWN/logs/rqd.log" level = "debug" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+wait_for 20 'grep -q event=ready "$OWN/logs/rqd.log"'
+mv "$OWN/logs" "$OWN/lost"
+rqd_signal USR1 again
+ok 'log_wait 20 "reason=log_failed target=.*logs/rqd.log error=.*No such file" 1 again' \
+    'a log that cannot be opened again: stderr says so'
+wait_ok 30 'ctl check | grep -q "logs/rqd.log: No such file"' 'and rqctl check'
+mkdir "$OWN/logs" && chown "$MAIN_USER" "$OWN/logs"
+rqd_signal HUP again
+wait_ok 20 'grep -qs event=reloaded "$OWN/logs/rqd.log"' 'a reload opens it'
+wait_ok 30 '! ctl check | grep -q "logs/rqd.log"' 'and rqctl check is content'
+rqd_stop again
+rqd_start out <<C
+log { target = "/dev/stdout" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+ok 'grep -q event=ready "$T/out.out"' 'the target /dev/stdout is standard output'
+rqd_stop out
 
 # -- a full disk -------------------------------------------------------------------------
 mkdir "$T/disk"

@@ -3,7 +3,7 @@
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
-redis_start
+redis_start --appendonly yes
 handler hold <<'H'
 cat >"$T/held.$RQD_ID"
 while [ ! -e "$T/go" ]; do sleep 0.2; done

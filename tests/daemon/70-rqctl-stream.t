@@ -3,7 +3,7 @@
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2119
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
-redis_start
+redis_start --appendonly yes
 config_write c <<C
 queue "q" { kind = "stream" consumer_group = "workers" command = {"$T/work"} backoff = 0 }
 C

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rqctl quiet, probe: hints to a running daemon.
+# rqctl quiet: hints to a running daemon.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -43,24 +43,6 @@ is "$("$RQCTL" quiet web1 --end --json)" "{\"daemon\":\"$INSTANCE\",\"done\":\"e
 is "$(log_count event=quiet_ended one)" 1 'nor does the daemon say it twice'
 is "$("$RQCTL" quiet nobody 2>&1; echo $?)" 'rqctl: there is no live daemon nobody: rqctl daemons lists them
 1' 'no such daemon'
-
-# -- probe --------------------------------------------------------------------------------
-
-is "$("$RQCTL" probe w 2>&1; echo $?)" 'rqctl: no daemon has suspended w
-1' 'probe: it is not suspended'
-r lpush w x >/dev/null
-log_wait 30 'event=suspended queue=w' 1 one
-# Until the pause between two probes is long: 1, 2, 4, 8, 16 s.
-log_wait 60 'event=returned queue=w' 5 one
-wait_for 30 '"$RQCTL" status w | grep -q suspended'
-touch "$T/works"
-chmod 755 "$T/work"
-is "$("$RQCTL" probe w)" "$INSTANCE probes w" 'probe'
-start=$(msec)
-log_wait 30 'event=resumed queue=w' 1 one
-log_wait 30 'event=acked queue=w' 1 one
-# By itself it would probe after 16 s.
-ok "[ $(($(msec) - start)) -lt 10000 ]" "it is probed at once ($(($(msec) - start)) ms)"
 
 # -- what no daemon should hear --------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
-redis_start
+redis_start --appendonly yes
 
 # -- why they are dead -------------------------------------------------------------------
 
@@ -131,4 +131,12 @@ if command -v python3 >/dev/null; then
 	is "$(python3 "$T/on-pty.py" "$RQCTL" --server "unix:$SOCK" check q </dev/null | tr -d '\r')" 'no problems' 'check on a terminal'
 	is "$(ctl check q)" '' 'elsewhere it prints nothing'
 	r del rqd:daemons rqd:daemon:h.1 >/dev/null
+fi
+
+# -- a narrow terminal: schedules never lose their state --------------------------------------------
+
+if command -v python3 >/dev/null && [ -e "$T/zones.conf" ]; then
+	# 80 columns are what rqctl assumes of a terminal that does not say its size.
+	is "$(COLUMNS=80 python3 "$T/on-pty.py" "$RQCTL" -c "$T/zones.conf" schedules </dev/null | tr -d '\r' |
+	    sed 's/\x1b\[[0-9;]*m//g' | grep -c '^STATE  *not seen by any daemon yet$')" 3 'a block of lines for each'
 fi

@@ -4,7 +4,7 @@
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
-redis_start
+redis_start --appendonly yes
 RQD_SERVER=unix:$SOCK
 export RQD_SERVER
 

@@ -72,7 +72,7 @@ r lpush slow '{"id":5}' '{"id":4,"n":2}' >/dev/null
 r zadd slowDELAYED 4000000000 '{"id":6}' >/dev/null
 is "$(ctl cancel --retry slow 5 6 7 2>&1; echo $?)" 'rqctl: 5 of slow is not in flight: it waits for its first delivery
 rqctl: 6 of slow is not in flight: use rqctl delayed now slow 6
-rqctl: slow has no message 7: not in flight, no retry, not delayed, not waiting; finished messages are only in the log
+rqctl: slow has no message 7
 1' 'waiting, delayed, nowhere: what to use instead'
 is "$(r llen slow) $(r zcard slowDELAYED)" '2 1' 'and they stay'
 is "$(ctl cancel --retry slow 4 2>&1; echo $?)" "cancelled and retried: 4 of slow, running on $INSTANCE

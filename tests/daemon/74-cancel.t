@@ -49,7 +49,7 @@ ok "[ $took -lt 8000 ]" "its handler gets SIGTERM at once ($took ms)"
 log_wait 30 'event=cancelled queue=q id=42 .*reason=cancelled' 1 one
 is "$(left q)" '0 0 0 0 0' 'it is gone, whatever status its handler ended with'
 is "$(log_count 'event=acked queue=q' one)" 0 'and is not acked'
-is "$(ctl cancel q 42 2>&1; echo $?)" 'rqctl: q has no message 42: not in flight, no retry, not delayed, not waiting; finished messages are only in the log
+is "$(ctl cancel q 42 2>&1; echo $?)" 'rqctl: q has no message 42
 1' 'the second time it is not there'
 
 r lpush q '{"id":43,"x":1}' >/dev/null
@@ -104,7 +104,7 @@ while [ $i -lt 30 ]; do printf '{"id":"w%d"}\n' $i; i=$((i + 1)); done | ctl pus
 is "$(ctl cancel q w5 w29)" 'cancelled: w5 of q, waiting
 cancelled: w29 of q, waiting' 'waiting'
 is "$(r llen q) $(r lrange q 0 -1 | grep -c -e w5 -e w29)" '28 0' 'these alone are gone'
-is "$(ctl cancel q w28 --scan 10 2>&1; echo $?)" 'rqctl: q has no message w28: not in flight, no retry, not delayed, not among the next 10 of 28 that wait; --scan N looks at more
+is "$(ctl cancel q w28 --scan 10 2>&1; echo $?)" 'rqctl: q has no message w28 among the next 10 of 28 that wait; --scan N looks at more
 1' 'beyond --scan'
 is "$(ctl cancel q w28 --scan 0 2>&1; echo $?)" 'rqctl: --scan: "0" is not a number from 1 to 300000
 64' '--scan has a range'
@@ -129,7 +129,7 @@ is "$(ctl cancel f 3)" 'cancelled: 3 of f, retry' 'a retry'
 is "$(left f)" '0 0 0 0 0' 'nothing is left of it'
 is "$(ctl cancel q w1 nothing w2 2>&1; echo $?)" 'cancelled: w1 of q, waiting
 cancelled: w2 of q, waiting
-rqctl: q has no message nothing: not in flight, no retry, not delayed, not waiting; finished messages are only in the log
+rqctl: q has no message nothing
 1' 'one of three is not there'
 r del q >/dev/null
 is "$(ctl cancel q 8 9 | wc -l)" 2 'in flight on a paused queue'
@@ -159,7 +159,7 @@ SECOND=$(r xadd e '*' message m2)
 wait_for 30 'began "$ENTRY"'
 is "$(ctl cancel e "$SECOND" 2>&1; echo $?)" "rqctl: $SECOND of e cannot be cancelled: an entry of a stream that was never delivered stays there
 1" 'stream: never delivered'
-is "$(ctl cancel e 1-1 2>&1; echo $?)" 'rqctl: e has no message 1-1: not in flight, no retry, not delayed, no entry of the stream
+is "$(ctl cancel e 1-1 2>&1; echo $?)" 'rqctl: e has no message 1-1
 1' 'stream: no such entry'
 is "$(ctl cancel e "$ENTRY")" "cancelled: $ENTRY of e, running on $INSTANCE" 'stream: in flight'
 wait_for 30 'began "$SECOND"'
@@ -181,7 +181,7 @@ r zrem qBACKUP 77 >/dev/null
 r hdel qCONTEXT 77 >/dev/null
 
 r lpush q 'no id' >/dev/null
-is "$(ctl cancel q '' 2>&1; echo $?)" 'rqctl: the id of a message is empty
+is "$(ctl cancel q '' 2>&1; echo $?)" 'rqctl: an id or a group is empty
 64' 'an empty id is none, and not that of all messages without one'
 
 # -- what nobody should send ---------------------------------------------------------------

@@ -133,10 +133,6 @@ ok 'wait_for 60 "r --raw get \"\$(r --raw keys rqd:daemon:\*)\" | grep -q \"prog
 # -- rqctl --------------------------------------------------------------------------------
 like "$("$RQCTL" -c "$T/rqd.conf" dead show q dead)" '^answer +no such customer$' 'rqctl dead show has the words'
 like "$("$RQCTL" -c "$T/rqd.conf" dead list q --match 'such customer')" 'dead .*no such customer' 'dead list finds and shows them'
-"$RQCTL" -c "$T/rqd.conf" dead export q dead >"$T/exported"
-"$RQCTL" -c "$T/rqd.conf" dead drop q dead -y >/dev/null
-"$RQCTL" -c "$T/rqd.conf" dead import q <"$T/exported" >/dev/null
-is "$(letter q dead answer)" 'no such customer' 'an exported letter has them when it is imported'
 ok '"$RQCTL" -c "$T/rqd.conf" dead retry q dead -y' 'it can be tried again'
 try() {	# SCRIPT: what rqctl says and its status
 	printf '{"id":"t","sh":"%s"}' "$1" | "$RQCTL" -c "$T/rqd.conf" try q 2>&1

@@ -106,8 +106,6 @@ like "$(ctl dead show dead d)" '^saved +step2$' 'dead show prints it'
 ctl dead export dead >"$T/letters"
 like "$(cat "$T/letters")" '"saved": ?"step2"' 'dead export has it'
 is "$(r hlen deadCONTEXT)" 0 'the message is gone'
-ctl dead drop dead d -y >/dev/null
-ctl dead import dead <"$T/letters" >/dev/null
 ctl dead retry dead d -y >/dev/null
 log_wait 20 'event=dead queue=dead id=d ' 2 one
 is "$(got d)" 'none step1 step2 step3' 'a replay brings it back'

@@ -46,6 +46,7 @@ start_again() {
 	m systemctl stop rqd
 	m sh -c 'redis-cli -a "$(cat /etc/rqd.redis-password)" config set requirepass ""' >/dev/null 2>&1
 	m redis-cli flushall >/dev/null
+	m redis-cli config set appendonly yes >/dev/null	# as the tutorial does
 	m groupdel rqd-redis 2>/dev/null
 	m sh -c 'rm -rf /etc/rqd.d/*.conf /usr/local/bin/ship-order /var/lib/orders /etc/rqd.redis-password'
 	m userdel orders 2>/dev/null

@@ -39,6 +39,9 @@ daemon future +365d
 like "$(tail -n 1 "$T/past.log")" "ts=($past|$(day '1 day ago'))" 'one lives in the past'
 like "$(tail -n 1 "$T/future.log")" "ts=($future|$(day '365 days'))" 'one in the future'
 
+wait_ok 30 'ctl check | grep -Eq "^warning: past\..*: its clock is (1d|23h59m).* behind Redis"' 'rqctl check names one'
+wait_ok 30 'ctl check | grep -Eq "^warning: future\..*: its clock is 36[45]d.* ahead of Redis"' 'and the other'
+
 both() { cat "$T/past.log" "$T/future.log"; }
 for i in 1 2 3 4 5 6; do r lpush q "{\"id\":\"long$i\"}" >/dev/null; done
 wait_ok 30 '[ "$(wc -l <"$T/ran")" -eq 6 ]' 'messages are handled'

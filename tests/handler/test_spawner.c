@@ -1046,7 +1046,10 @@ comes_back(const struct cgroup *wanted)
 	return n > 0 && taken[n - 1] == wanted;
 }
 
-/* Files as of Linux 6.1, without the lines that do not count. */
+/*
+ * Made by hand in the form of memory.stat of Linux 6.1, without the lines that do not
+ * count: no kernel has written these figures.
+ */
 TEST(what_a_run_leaves_charged)
 {
 	/* It has read large files: their pages can be had back. */

@@ -275,9 +275,22 @@ keys() {
 
 # -- rqctl(1) --------------------------------------------------------------------
 
+# All verbs, as completion offers them.
 verbs_of_help() {
-	"$RQCTL" help | awk '/^Verbs:/ { in_it = 1; next } /^$/ { in_it = 0 }
-	    in_it' | sed 's/^  //; s/  .*//; s/ *[[A-Z].*//'
+	"$RQCTL" help --completion words -- '' | while IFS='	' read -r verb help; do
+		[ -z "$help" ] || echo "$verb"
+		"$RQCTL" --server unix:/none help --completion words -- "$verb" '' 2>/dev/null |
+		    sed -n "s/^\([a-z]*\)	.*/$verb \1/p"
+	done
+}
+
+# The groups of "rqctl help" have every verb, as "dead list|show" or "schedules [run]".
+groups_of_help() {
+	verbs_of_help | grep -vx help >"$D/printed"
+	"$RQCTL" help | sed -n '3,/^$/p' | cut -c 11-35 | awk '
+	/\[/ { sub(/ \[.*/, ""); print; print $1 " run"; next }
+	{ n = split($NF, word, "|"); for (i = 1; i <= n; i++) print (NF > 1 ? $1 " " : "") word[i] }' >"$D/documented"
+	same "$D/printed" 'a verb' "$D/documented" 'in the groups of rqctl help'
 }
 
 verbs() {
@@ -403,6 +416,7 @@ silent 'every variable RQD_* is described, and exists' variables
 silent 'every key in Redis is described, and exists' keys
 silent 'every verb of rqctl is described, and exists' verbs
 silent 'every option of rqctl is described, and exists' verb_options
+silent 'the help of rqctl has every verb in its groups' groups_of_help
 silent 'the scripts in rqd-handler(7) are right' scripts
 silent 'the options that documents name exist' options_in_prose
 silent 'the verbs of rqctl that documents name exist, with their options' verbs_in_prose

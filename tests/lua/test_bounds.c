@@ -475,10 +475,6 @@ static const struct row rows[] = {
 	    "purge", "L", "500"),
 	ROW("purge: letters of 1 MiB", "letters(60, 0, 1048576)", "purge", "X", "500"),
 	ROW("purge: letters of 3,900 fields", "letters(60, 3900, 10)", "purge", "X", "500"),
-	ROW("dead_import: an id that is there, 20,000 letters", "letters(20000, 8, 10)",
-	    "dead_import", "X", "5000-1 id i message m"),
-	MANY("dead_import: 3,000 fields, an id that is too old", "letters(20000, 8, 10)",
-	    "dead_import", "X", "5000-2", 3000, "f%d v"),
 	ROW("forget_queue: 100,000 in each key",
 	    "zset(B, N) zset(R, N) zset(L, N) bodies(N, 'x') state(N) letters(20000, 8, 10) "
 	    "push(N, 'm')",

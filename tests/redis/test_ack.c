@@ -275,6 +275,41 @@ FIXTURE_TEST(test_large_fleet)
 }
 
 /*
+ * Of a fleet of four the others have no free handler: what falls due waits less and less for
+ * them.  Once another daemon has taken a message, it waits for all of them again.
+ */
+FIXTURE_TEST(test_rivals_that_are_full)
+{
+	static const unsigned fleet = 4;
+	struct leased *a;
+	unsigned i, soon;
+
+	box_start(&box, 1);
+	a = (struct leased *)box.queue;
+	box.env.fleet = &fleet;
+	/* One that is late proves nothing by chance: nine in a row that wait shortly do. */
+	for (i = soon = 0; i < 200 && soon < 9; i++) {
+		WAIT(&box, a->watch == WATCH_ARMED && !timer_is_set(&a->retry_look));
+		server_do(&server, "EVAL %s 0", "local t = redis.call('TIME')"
+		    "redis.call('ZADD', 'ordersDELAYED', t[1] + t[2] / 1e6 + 0.6, 'x')");
+		WAIT(&box, timer_is_set(&a->delayed) || box.n == 1);
+		if (timer_is_set(&a->delayed))
+			soon = a->delayed.at - a->delayed_at <= 50 * MSEC ? soon + 1 : 0;
+		WAIT(&box, box.n == 1);
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	}
+	assert_int_equal(soon, 9);
+	assert_int_equal(a->stagger.rivals, 1);
+
+	/* As if one had been due for a moment. */
+	WAIT(&box, a->watch == WATCH_ARMED && !timer_is_set(&a->retry_look));
+	a->retry_at = clock_mono();
+	timer_set(&a->retry, SEC);
+	server_do(&server, "ZADD ordersRETRY 9999999999 x");
+	WAIT(&box, a->stagger.rivals == 0);
+}
+
+/*
  * Redis reports QPAUSED so often that the queue begins to poll: the report that is one too
  * many still counts.
  */

@@ -3,7 +3,9 @@
  */
 #include "harness.h"
 
+#include <dlfcn.h>
 #include <math.h>
+#include <netdb.h>
 #include <signal.h>
 
 #include "base/log.h"
@@ -128,6 +130,46 @@ FIXTURE_TEST(test_second_server)
 	log_set_level(LOG_LV_INFO);
 	assert_string_equal(failed, "unix:/nonexistent/redis");
 	assert_string_equal(f->h.address, f->s.uri);
+}
+
+/* In front of libc's: long names, which no name service here knows, are this machine. */
+int
+getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+    struct addrinfo **list)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	return real(strlen(node) > 200 ? "127.0.0.1" : node, service, hints, list);
+}
+
+/*
+ * Servers whose names have 253 bytes and differ in the last one have different addresses: by
+ * these Sentinels take turns, and nodes of a cluster are found.
+ */
+TEST(test_long_names)
+{
+	struct server s;
+	struct harness h;
+	char *name = xasprintf("%0252d", 0), *seen[2];
+
+	server_start_tcp(&s);
+	for (int i = 0; i < 2; i++) {
+		char *uri = xasprintf("%s%c:%d", name, 'a' + i, s.port);
+
+		harness_init(&h, uri, TIMEOUT);
+		harness_open(&h, 0);
+		harness_connect(&h);
+		seen[i] = xstrdup(h.address);
+		assert_string_equal(seen[i], uri);
+		free(uri);
+		harness_done(&h);
+	}
+	assert_string_not_equal(seen[0], seen[1]);
+	free(seen[0]);
+	free(seen[1]);
+	free(name);
+	server_stop(&s);
 }
 
 /*

@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 
-#include "queue/lock.h"
+#include "rqctl/lock.h"
 
 static struct server	server;
 static struct loop	*loop;

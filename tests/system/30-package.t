@@ -45,6 +45,19 @@ ok 'm rqctl ping | grep -q "127.0.0.1:6379"' 'rqctl reaches Redis'
 ok 'm man -w rqd.conf >/dev/null 2>&1 || [ -e "$R/usr/share/man/man5/rqd.conf.5.gz" ]' 'the manuals are installed'
 ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'the completion of rqctl is installed'
 
+# The package's own tests, which Debian runs on each upload.
+package_test() {	# NAME
+	cp "$SRCDIR/debian/tests/$1" "$R/root/$1"
+	m sh "/root/$1" >"$T/$1.out" 2>&1
+	is $? 0 "debian/tests/$1 passes" || note "$(tail -30 "$T/$1.out")"
+	m rm -f "/etc/rqd.d/$1.conf"
+}
+m systemctl stop redis-server
+m redis-cli shutdown nosave >/dev/null 2>&1
+for name in $(sed -n 's/^Tests: //p' "$SRCDIR/debian/tests/control" | tr -d ,); do
+	package_test "$name"
+done
+
 # The first queue, as a user would make it.
 cat >"$R/usr/local/bin/work" <<'H'
 #!/bin/sh

@@ -569,7 +569,7 @@ TEST(test_machine)
 		"t.conf:3: command /etc/passwd: is not executable",
 		"t.conf:3: directory /none: No such file",
 		"t.conf:4: command /tmp: is a directory",
-		"t.conf:4: env_file /tmp is a directory",
+		"t.conf:4: env_file /tmp: is not a regular file",
 		"t.conf:4: lease 5s is not longer than redis.timeout 10s",
 		"t.conf:5: password_file /none: No such file",
 	};
@@ -692,4 +692,39 @@ TEST(test_named)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void
+check_text(const struct option *o)
+{
+	const struct config_text *t = config_texts;
+
+	if (option_belongs(o, SECTION_QUEUE))
+		t = queue_texts;
+	else if (option_belongs(o, SECTION_SCHEDULE))
+		t = schedule_texts;
+	while (t->name != NULL && t->offset != o->offset)
+		t++;
+	if (t->name == NULL || t->list != (o->type == OPTION_STRINGS))
+		fail_msg("%s leaks at each reload: add it to the tables at the "
+		    "head of policy/config.c", o->name);
+}
+
+/* The texts of all options are freed, and each of them once. */
+TEST(test_texts_are_freed)
+{
+	static const struct config_text *const tables[] = {
+		config_texts, queue_texts, schedule_texts
+	};
+	const struct config_text *t, *other;
+
+	EACH_OPTION(o) {
+		if (o->type == OPTION_STRING || o->type == OPTION_STRINGS)
+			check_text(o);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+		for (t = tables[i]; t->name != NULL; t++)
+			for (other = tables[i]; other != t; other++)
+				if (other->offset == t->offset)
+					fail_msg("%s is freed twice", t->name);
 }

@@ -204,7 +204,7 @@ struct checked {
 };
 
 static void
-check_one(const struct finding *f, void *arg)
+check_one(const struct judge_finding *f, void *arg)
 {
 	struct checked *c = arg;
 
@@ -394,9 +394,11 @@ TEST(test_details)
 		{ { SUSPENDED "\"reason\":\"failing\",\"cause\":\"MARK\"" }, LEVEL_ERROR, "", "",
 		    WAITS(2) },
 		{ { "\"state\":\"paused\"" }, LEVEL_NOTE, "", "",
-		    .depth = { .waiting = 2, .paused = true }, .pause = "handler@w 2026-11-26T10:00:00Z MARK" },
+		    .depth = { .waiting = 2, .paused = true },
+		    .pause = "handler@w 2026-11-26T10:00:00Z MARK" },
 		{ { "\"state\":\"paused\"" }, LEVEL_WARNING, "", "",
-		    .depth = { .waiting = 2, .partly = true }, .pause = "handler@w 2026-11-26T10:00:00Z MARK" },
+		    .depth = { .waiting = 2, .partly = true },
+		    .pause = "handler@w 2026-11-26T10:00:00Z MARK" },
 		{ { FULL "5,\"usual\":2,\"in_hand\":[{\"id\":\"MARK\",\"tag\":\"MARK\","
 		    "\"age\":700,\"progress\":\"MARK\"},{\"id\":\"b\",\"tag\":\"b\",\"age\":3}]" },
 		    LEVEL_WARNING, "", "", .depth = { .waiting = 3, .in_flight = 2 } },
@@ -420,7 +422,7 @@ TEST(test_details)
 /* -- Redis, and the daemon ---------------------------------------------------------------- */
 
 static void
-say(const struct finding *f, void *arg)
+say(const struct judge_finding *f, void *arg)
 {
 	buf_printf(arg, "%s: %s\n", level_name(f->level), f->sentence);
 }
@@ -444,10 +446,9 @@ TEST(test_server)
 	assert_null(strstr(buf_str(&b), "MISCONF"));
 	buf_clear(&b);
 	f = good;
-	f.clock_ahead = -300;
+	f.no_aof = true;
 	judge_server(&f, say, &b);
-	assert_string_equal(buf_str(&b), "warning: the clock of this host is 5m behind that of "
-	    "Redis: correct the wrong one\n");
+	assert_true(begins(buf_str(&b), "warning: appendonly is no: "));
 	buf_clear(&b);
 	f = (struct server_facts){ .policy = "allkeys-lru", .role = "slave", .version = "6.0.9",
 	    .refuses = "" };
@@ -456,6 +457,22 @@ TEST(test_server)
 	    "error: maxmemory-policy is allkeys-lru: Redis may evict messages; it must be "
 	    "noeviction\nerror: this Redis is a slave: redis.server must name the master\n"
 	    "error: Redis 6.0.9 is too old: rqd needs 6.2\n");
+	buf_done(&b);
+}
+
+/* rqctl and daemons tell of a clock with the same words, and from the same limit on. */
+TEST(test_clock)
+{
+	struct buf b = BUF_INIT;
+
+	assert_false(judge_clock("web1.x", 60, say, &b));
+	assert_false(judge_clock("web1.x", -60, say, &b));
+	assert_int_equal(b.len, 0);
+	assert_true(judge_clock("this host", -300, say, &b));
+	assert_true(judge_clock("web1.x", 61, say, &b));
+	assert_string_equal(buf_str(&b), "warning: this host: its clock is 5m behind Redis': "
+	    "correct the one that is wrong\nwarning: web1.x: its clock is 1m1s ahead of "
+	    "Redis': correct the one that is wrong\n");
 	buf_done(&b);
 }
 

@@ -156,7 +156,8 @@ static struct metrics
 make(const struct metrics_queue *queues, size_t n)
 {
 	return (struct metrics){
-		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1, .redis_writable = 0.5,
+		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1,
+		.redis_writable = 0.5,
 		.reload_ok = 0, .reconnects = 3, .outstanding = 4, .handlers = 5,
 		.max_handlers = 16, .log_dropped = 6, .queues = queues, .nqueues = n,
 		.started = 1795248000.5,

@@ -131,7 +131,10 @@ TEST(test_cause)
 		    "command "
 		    "script: 0123ab, on @user_script:1.\r\n",
 		    "ERR ACL failure in script: User u has no permissions to run the 'ltrim' "
-		    "command" },
+		    "command; repeat rqctl acl, and give its output to redis-cli" },
+		{ "-NOPERM No permissions to access a key\r\n", "NOPERM No permissions to access "
+		    "a key; repeat rqctl acl, and give its output to redis-cli" },
+		{ "-NOAUTH Authentication required.\r\n", "NOAUTH Authentication required." },
 		{ "-OOM command not allowed\r\n", "OOM command not allowed" },
 		{ "*1\r\n:1\r\n", "an unexpected reply" },
 	};

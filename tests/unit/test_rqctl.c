@@ -159,20 +159,17 @@ TEST(mistakes_are_said)
 static void
 no_verb_has_both(size_t i, size_t k)
 {
-	const struct verb *v;
-
-	for (v = verb_table; v->name != NULL; v++)
+	EACH_VERB(v)
 		assert_false((verb_options(v) >> i & 1) != 0 && (verb_options(v) >> k & 1) != 0);
 }
 
 /* Every verb and option has help, and no verb has two options of one name. */
 TEST(tables_are_whole)
 {
-	const struct verb *v;
 	size_t i, k;
 	int words;
 
-	for (v = verb_table; v->name != NULL; v++) {
+	EACH_VERB(v) {
 		assert_non_null(v->args);
 		assert_non_null(v->help);
 		assert_non_null(v->run);
@@ -316,9 +313,31 @@ TEST(tables)
 	buf_clear(&b);
 	table_print(&t, &b, 17);
 	assert_string_equal(buf_str(&b),
-	    "NAME        N  R+\n"
-	    "a      12,345  x+\n"
-	    "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9       -\n");
+	    "NAME  a\n"
+	    "N     12,345\n"
+	    "REST  x\\ny\n"
+	    "\n"
+	    "NAME  \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\n"
+	    "N     -\n"
+	    "REST  \n");
+	table_done(&t);
+	buf_clear(&b);
+
+	/* Columns of zeros go first, and only as many as needed. */
+	table_init(&t, "NAME=a|>X=x|>Y=y|>Z=z|STATE=rest");
+	add(&t, "a:s x:i y:i z:i rest:s", "a", (int64_t)0, (int64_t)7, (int64_t)0, "suspended: x");
+	add(&t, "a:s x:i y:n z:i rest:s", "b", (int64_t)0, (int64_t)-1, (int64_t)0, "ok");
+	table_print(&t, &b, 26);
+	assert_string_equal(buf_str(&b),
+	    "NAME  X  Y  STATE\n"
+	    "a     0  7  suspended: x\n"
+	    "b     0  -  ok\n");
+	buf_clear(&b);
+	table_print(&t, &b, 22);
+	assert_string_equal(buf_str(&b),
+	    "NAME  Y  STATE\n"
+	    "a     7  suspended: x\n"
+	    "b     -  ok\n");
 	table_done(&t);
 	buf_clear(&b);
 

@@ -36,8 +36,11 @@ if mode == 'look' then return 'ok' end
 if mode == 'dead' then call('XLEN', X) end
 -- These commands change nothing, and go first so that maxmemory refuses none of the
 -- later ones.
-if list then call('LTRIM', K, 0, -1)
-else call('ZREM', K, '\0' .. message) end
+if list then
+  call('LTRIM', K, 0, -1)
+else
+  call('ZREM', K, '\0' .. message)
+end
 -- Tests the permission for LREM: QDEAD is a stream, so it can only fail, by its type or
 -- by the ACL.
 local e = mode == 'dead' and list and redis.pcall('LREM', X, 1, '\0nobody')
@@ -48,6 +51,9 @@ if mode == 'dead' then
   local why = letter(ARGV[7], message, 'cancelled', 0, '', ARGV[5], '')
   if why then return redis.error_reply(why) end
 end
-if list then call('LREM', K, first, message)
-  else call('ZREM', K, message) end
+if list then
+  call('LREM', K, first, message)
+else
+  call('ZREM', K, message)
+end
 return 'ok'

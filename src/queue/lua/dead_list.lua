@@ -39,8 +39,11 @@ local out = {call('XLEN', X), last and last[1] or '', 0, ''}
 local got, looked, bytes = 0, 0, 0
 while true do
   local e
-  if newest then e = call('XREVRANGE', X, at, to, 'COUNT', 1)[1]
-  else e = call('XRANGE', X, at, to, 'COUNT', 1)[1] end
+  if newest then
+    e = call('XREVRANGE', X, at, to, 'COUNT', 1)[1]
+  else
+    e = call('XRANGE', X, at, to, 'COUNT', 1)[1]
+  end
   if not e then break end
   local v, f = e[2], {}
   looked, bytes, at = looked + 1, bytes + 64 * #v, '(' .. e[1]

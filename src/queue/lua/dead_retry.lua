@@ -40,8 +40,11 @@ local function put(letter, id, body, saved)
     tag = tag .. '#' .. letter
   end
   call('HSET', C, tag, body)
-  if saved then call('HSET', C, tag .. '\0saved', saved)
-  else redis.pcall('HDEL', C, tag .. '\0saved') end
+  if saved then
+    call('HSET', C, tag .. '\0saved', saved)
+  else
+    redis.pcall('HDEL', C, tag .. '\0saved')
+  end
   call('HSET', D, tag, '0 0 - ' .. now .. (saved and ' 0' or ' ') .. #id)
   call('ZADD', R, string.format('%.6f', now + (moved - #ARGV) * 1e-6), tag)
 end

@@ -23,8 +23,11 @@ if left == -2 and who then
 end
 local has = ttl == 'break' and holder or string.match(holder, '^%S+')
 if left ~= -2 and has == token then
-  if ttl == '0' or ttl == 'break' then call('DEL', K)
-  else call('PEXPIRE', K, ttl) end
+  if ttl == '0' or ttl == 'break' then
+    call('DEL', K)
+  else
+    call('PEXPIRE', K, ttl)
+  end
   return {1}
 end
 if left == -1 and who then call('PEXPIRE', K, ttl) end

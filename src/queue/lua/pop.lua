@@ -118,8 +118,11 @@ if fleet > 0 then
 end
 if gap > 0 then
   local kept = tonumber(call('GETRANGE', K, 0, 99)) or 0
-  if kept > now + slack + gap + 0.001 then tat = now + slack
-  elseif kept > now then tat = kept end
+  if kept > now + slack + gap + 0.001 then
+    tat = now + slack
+  elseif kept > now then
+    tat = kept
+  end
   local free = math.max(math.floor((now + slack - tat) / gap) + 1, 0)
   if free < n then n, limit = free, 'rate' end
 end
@@ -406,8 +409,11 @@ if crammed then
     local value = redis.pcall('HGET', S, 'crammed')
     local last, count, before = match(type(value) == 'string' and value or '', '^(%d+%.%d+) (%d+) (%d+)$')
     last = tonumber(last)
-    if last and many <= tonumber(before) then tried = math.min(2 * count, 32)
-    elseif not last or last > now or now - last >= 5 then tried = 1 end
+    if last and many <= tonumber(before) then
+      tried = math.min(2 * count, 32)
+    elseif not last or last > now or now - last >= 5 then
+      tried = 1
+    end
     spare = tried or 0
   end
 --@ for stream
@@ -427,13 +433,22 @@ end
 -- which sort comes first.  That sort gets half of n, rounded up, and the other one the rest.
 -- If one has too few, the other fills up.  "due" gives retries all of n.
 local turn, half = match(ARGV[10], '^%a+'), math.ceil(n / 2)
-if turn == 'new' then fresh(half)
-elseif turn == 'newest' then fresh(half, true)
-elseif turn == 'fewest' then fewest()
-elseif turn == 'due' then retries(n)
-else retries(half) end
-if turn == 'new' then retries(n)
-elseif turn == 'newest' then fewest() end
+if turn == 'new' then
+  fresh(half)
+elseif turn == 'newest' then
+  fresh(half, true)
+elseif turn == 'fewest' then
+  fewest()
+elseif turn == 'due' then
+  retries(n)
+else
+  retries(half)
+end
+if turn == 'new' then
+  retries(n)
+elseif turn == 'newest' then
+  fewest()
+end
 fresh(n)
 retries(n)
 

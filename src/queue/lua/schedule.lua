@@ -28,9 +28,13 @@ local function answer(what) return {what, string.format('%.6f', now), ran} end
 -- Reads first, so that a wrong type or a missing permission ends the script here.
 local old, fresh = unpack(call('HMGET', S, name, '\1' .. name))
 local score
-if how == 'ZADD' then score = call('ZSCORE', Q, message)
-elseif how == 'XADD' then call('XLEN', Q)
-else call('LLEN', Q) end
+if how == 'ZADD' then
+  score = call('ZSCORE', Q, message)
+elseif how == 'XADD' then
+  call('XLEN', Q)
+else
+  call('LLEN', Q)
+end
 
 local last = tonumber(old or '')
 if last and not fresh then ran = 1 end
@@ -51,10 +55,15 @@ end
 call('HSET', S, name, old)
 if how == 'ZADD' then
   if not score or tonumber(score) > tick then call('ZADD', Q, ARGV[2], message) end
-elseif how == 'XADD' then call('XADD', Q, '*', 'message', message)
-elseif how == 'LPUSH' then call('LPUSH', Q, message)
-elseif how == 'RPUSH' then call('RPUSH', Q, message)
-else call('PUBLISH', Q, message) end
+elseif how == 'XADD' then
+  call('XADD', Q, '*', 'message', message)
+elseif how == 'LPUSH' then
+  call('LPUSH', Q, message)
+elseif how == 'RPUSH' then
+  call('RPUSH', Q, message)
+else
+  call('PUBLISH', Q, message)
+end
 call('HSET', S, name, ARGV[2])
 redis.pcall('HDEL', S, '\1' .. name)
 return answer('pushed')

@@ -88,7 +88,12 @@ call('XLEN', Q)
 hooks.leave = function(tags, done) if done then acknowledge(tags) end end
 --@ end
 --@ include full
-local crammed = is_full(R)
+-- Acknowledgements only free memory: they need no answer.
+local acked = first
+while ARGV[acked] == 'ack' do
+  acked = acked + 3
+end
+local crammed = ARGV[acked] and is_full(R)
 -- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
 if ARGV[first] == 'grow' then call('ZADD', R, 'XX', 0, '\0') end
 --@ include mark
@@ -285,8 +290,11 @@ local function one(a)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   local why
-  if cancelled then why = letter(id, body, 'cancelled', attempts, '', by, '', nil, kept)
-  else why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8], kept) end
+  if cancelled then
+    why = letter(id, body, 'cancelled', attempts, '', by, '', nil, kept)
+  else
+    why = letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7], ARGV[a + 8], kept)
+  end
   if why then later(60) return 'deferred ' .. why end
   forget({tag})
   return cancelled and answer or 'ok'

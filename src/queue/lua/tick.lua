@@ -85,8 +85,11 @@ call('ZCARD', O)
 call('LLEN', Q)
 hooks.foreign = function(tag)
   local body = call('HGET', C, tag)
-  if push == 'LPUSH' then call('LPUSH', Q, body)
-  else call('RPUSH', Q, body) end
+  if push == 'LPUSH' then
+    call('LPUSH', Q, body)
+  else
+    call('RPUSH', Q, body)
+  end
   call('HDEL', C, tag, tag .. '\0saved')
   hooks.others = 1
 end
@@ -122,6 +125,8 @@ local function expire(tag, since, own)
     dropped = dropped + 1
     return true
   end
+  local value = own and #ids < 8 and call('HSTRLEN', D, tag) <= 300 and
+      call('HGET', D, tag) or ''
   if own or not hooks.foreign then
     call('ZADD', R, 'NX', stamp, tag)
   else
@@ -132,8 +137,8 @@ local function expire(tag, since, own)
   call('ZREM', B, tag)
   requeued = requeued + 1
   if #ids < 8 and #tag <= 300 then
-    local value = own and call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
-    ids[#ids + 1] = string.sub(tag, 1, tonumber(string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')) or -1)
+    local len = string.match(value, '^%d+ %d+ %S+ %S+ (%d+)$')
+    ids[#ids + 1] = string.sub(tag, 1, tonumber(len) or -1)
   end
   return true
 end
@@ -195,7 +200,9 @@ local function orphan(tag, value)
   if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return end
 --@ for list groups
   if call('ZSCORE', H, tag) or
-      call('HEXISTS', G, tag) == 1 then return end
+      call('HEXISTS', G, tag) == 1 then
+    return
+  end
 --@ end
   if time >= 0 then
     call('HSET', D, tag, (head or '0 0 - ') .. '-' .. stamp .. (tail or ' 0'))

@@ -46,7 +46,8 @@ local function promote(group, most)
     size = size + #held
     if call('HEXISTS', C, tag) == 1 then
       if call('HEXISTS', G, tag) == 0 then
-        call('HSET', G, tag, group) end
+        call('HSET', G, tag, group)
+      end
       call('ZADD', O, '0', row(group, tag))
       call('ZADD', R, 'NX', string.format('%.6f', stamp + due_now * 1e-6), tag)
       due_now = due_now + 1

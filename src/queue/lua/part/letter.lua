@@ -72,6 +72,8 @@ local function announcement(number, id, message, reason, attempts, status, error
   end
   add('id', id)
   add('queue', from_queue)
+  -- Of a queue with shards: which one has the letter.
+  add('key', (string.gsub(X, 'DEAD$', '')))
   add('letter', number)
   add('reason', reason)
   add('attempts', tonumber(attempts))

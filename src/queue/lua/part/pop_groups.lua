@@ -39,9 +39,13 @@ local function group_member(s)
     s = gsub(s, '("' .. by_text .. '"[ \t\r\n]*:[ \t\r\n]*)(-?[1-9]%d*)([ \t\r\n]*[,}])', '%1"%2"%3')
     local again_ok, o2 = pcall(cjson.decode, s)
     local text = again_ok and type(o2) == 'table' and o2[by]
-    if type(text) == 'string' then value = text
-    elseif value == 0 then value = '0'
-    elseif not at and value % 1 == 0 and math.abs(value) < 1e15 then value = string.format('%.0f', value) end
+    if type(text) == 'string' then
+      value = text
+    elseif value == 0 then
+      value = '0'
+    elseif not at and value % 1 == 0 and math.abs(value) < 1e15 then
+      value = string.format('%.0f', value)
+    end
   end
   return type(value) == 'string' and value or nil
 end

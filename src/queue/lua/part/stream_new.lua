@@ -9,7 +9,9 @@
 -- deleted.  The server's own count, from 7.0 on, may be unknown.
 local function position()
   if call('XLEN', Q) == 0 and
-      call('EXISTS', Q) == 0 then return nil end
+      call('EXISTS', Q) == 0 then
+    return nil
+  end
   for _, info in ipairs(call('XINFO', 'GROUPS', Q)) do
     local g = {}
     for i = 1, #info, 2 do g[info[i]] = info[i + 1] end

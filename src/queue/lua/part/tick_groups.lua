@@ -23,7 +23,8 @@ local function walk_rows(from)
   local group, tag, time = ours(r)
   if not group then return from end
   if call('HEXISTS', G, tag) == 0 then
-        call('HSET', G, tag, group) end
+    call('HSET', G, tag, group)
+  end
   if time then call('ZADD', H, 'NX', time, tag) end
   return '(' .. r
 end
@@ -52,7 +53,8 @@ local function walk_held(rank)
   read = read + #tag
   if not group then
     if call('HEXISTS', C, tag) == 1 then
-      call('ZADD', R, 'NX', time, tag) end
+      call('ZADD', R, 'NX', time, tag)
+    end
     call('ZREM', H, tag)
     return rank
   end
@@ -68,7 +70,9 @@ local function look_at_groups()
   if how == 'end' and now - began < 9 and now >= tonumber(began) then return end
   if call('ZCARD', H) +
       call('ZCARD', O) +
-      call('HLEN', G) == 0 then return end
+      call('HLEN', G) == 0 then
+    return
+  end
   if not how or how == 'end' then
     began, how, from = stamp, 'groups', '-'
     local tags = call('HLEN', G)

@@ -31,8 +31,11 @@ local function page(found)
   local ids = {}
   for _, row in ipairs(found) do
     local left = foreign - row[3] / 1000 + now - judged
-    if left < 0 then ids[#ids + 1] = row[1]
-    else expires = math.min(expires, now + left) end
+    if left < 0 then
+      ids[#ids + 1] = row[1]
+    else
+      expires = math.min(expires, now + left)
+    end
   end
   if #ids == 0 then return true end
   local inb, inr = call('ZMSCORE', B, unpack(ids)), call('ZMSCORE', R, unpack(ids))

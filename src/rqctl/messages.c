@@ -1,0 +1,746 @@
+/* Walks over messages; see messages.h. */
+#include "rqctl/messages.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/message.h"
+#include "queue/pausetext.h"
+#include "rqctl/picture.h"
+
+#define STEP		500		/* letters per call at most */
+#define LETTER_COLUMNS \
+	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+#define SAID_MAX	200	/* bytes of an error by which a summary counts */
+#define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
+#define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
+
+/* -- rows of lists -------------------------------------------------------------------- */
+
+void
+messages_list_waiting(struct listing *l, const struct waiting *m, double now, bool retries,
+    bool place)
+{
+	double due = retries ? m->score : waiting_due(m);
+	/* An id of kind "unique" that was enqueued again while it runs. */
+	bool again = place && due <= now && due != m->score && m->score < 1e11;
+	size_t len = l->array == NULL && m->len > WAITING_SHOWN ? WAITING_SHOWN : m->len;
+	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
+	json_t *o = json_object();
+
+	waiting_id(&l->ctl->target, m, id);
+	if (place)
+		json_set(o, "place:i", l->rows + 1);
+	json_set(o, "id:s", id[0] != '\0' ? id : NULL);
+	if (!place && m->taglen > 0)
+		json_set(o, "tag:b", m->tag, m->taglen);
+	if (now >= 0)
+		json_set(o, "due:f .due:s", due,
+		    again ? "after its run" : waiting_due_text(due, now, text));
+	if (!place)
+		json_set(o, "attempts:i crashes:i", (int64_t)m->delivery.attempts,
+		    (int64_t)m->delivery.crashes);
+	listing_row(l, json_set(o, "*:i message:b", place ? "length" : ".bytes", m->size, m->data,
+	    len));
+}
+
+static bool
+bytes_are(const struct bytes *b, const char *text)
+{
+	return b->len == strlen(text) && memcmp(b->data, text, b->len) == 0;
+}
+
+/* Adds the fields of a letter under their names in QDEAD; returns the object. */
+static json_t *
+letter_json(json_t *o, const struct letter *l)
+{
+	char when[CLOCK_TEXT_MAX];
+
+	json_set(o, "letter:b died:s", l->name.data, l->name.len,
+	    clock_text((wall_t)(l->died * 1e6), when));
+	if (l->field[FIELD_ATTEMPTS].data != NULL)
+		json_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
+	(void)letter_usage(l, o, NULL);
+	for (size_t i = 0; i < FIELD_ATTEMPTS; i++)
+		if (l->field[i].data != NULL)
+			json_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
+	return o;
+}
+
+/* What the handler said, else the last line of its error, which says most about the failure. */
+static struct bytes
+letter_said(const struct letter *letter)
+{
+	struct bytes said = letter->field[FIELD_ANSWER];
+	const char *nl;
+
+	if (said.len > 0)
+		return said;
+	said = letter->field[FIELD_ERROR];
+	while (said.len > 0 && strchr("\r\n", said.data[said.len - 1]) != NULL)
+		said.len--;
+	nl = said.len > 0 ? memrchr(said.data, '\n', said.len) : NULL;
+	if (nl != NULL) {
+		said.len -= (size_t)(nl + 1 - said.data);
+		said.data = nl + 1;
+	}
+	return said;
+}
+
+/* "said dead", "attempts (status 75)", "status 65", "crashed (SIGKILL)" or "too_large" */
+static void
+letter_why(const struct letter *letter, struct buf *b)
+{
+	const struct bytes *reason = &letter->field[FIELD_REASON];
+	const struct bytes *status = &letter->field[FIELD_STATUS];
+	bool number = status->len > 0 && status->data[0] >= '0' && status->data[0] <= '9';
+
+	if (bytes_are(reason, "answer")) {
+		buf_puts(b, "said dead");
+		return;
+	}
+	buf_add(b, reason->data, reason->len);
+	if (status->len == 0)
+		return;
+	if (bytes_are(reason, "status"))
+		buf_printf(b, " %.*s", (int)status->len, status->data);
+	else
+		buf_printf(b, " (%s%.*s)", number ? "status " : "", (int)status->len,
+		    status->data);
+}
+
+static void
+list_letter(struct listing *l, const struct letter *letter, double now)
+{
+	struct bytes said = letter_said(letter);
+	const struct target *t = &l->ctl->target;
+	json_t *o = json_object();
+	struct buf why = BUF_INIT, number = BUF_INIT;
+
+	if (l->ctl->args.nwords == 0)
+		json_set(o, "queue:s", l->ctl->target.name);
+	letter_json(o, letter);
+	if (t->nkeys > 1) {
+		json_set(o, "key:s", t->keys.name[KEY_QUEUE]);
+		buf_printf(&number, "%s:", t->keys.name[KEY_QUEUE]);
+	}
+	buf_add(&number, letter->name.data, letter->name.len);
+	json_set(o, ".letter:s", buf_str(&number));
+	buf_done(&number);
+	letter_why(letter, &why);
+	json_set(o, ".age:f .reason:b", now - letter->died, buf_str(&why), why.len);
+	if (said.len > 0)
+		json_set(o, ".error:b", said.data, said.len);
+	listing_row(l, o);
+	buf_done(&why);
+}
+
+/* -- summaries ------------------------------------------------------------------------ */
+
+/* Counts a letter in w->summary: "WHY\nSAID" and how many. */
+static void
+count_letter(struct walk *w, const struct letter *letter)
+{
+	struct bytes said = letter_said(letter);
+	struct buf text = BUF_INIT, why = BUF_INIT;
+	json_t *n;
+
+	letter_why(letter, &why);
+	out_escape(&text, why.data, why.len);
+	buf_done(&why);
+	buf_addc(&text, '\n');
+	if (said.len > SAID_MAX)
+		said.len = SAID_MAX;
+	out_escape(&text, said.data, said.len);
+	n = json_object_get(w->summary, buf_str(&text));
+	if (n == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
+		buf_clear(&text);
+		buf_puts(&text, "others\n");
+		n = json_object_get(w->summary, buf_str(&text));
+	}
+	json_object_set_new_nocheck(w->summary, buf_str(&text),
+	    json_integer(json_integer_value(n) + 1));
+	buf_done(&text);
+}
+
+struct counted {
+	const char	*text;
+	json_int_t	 n;
+};
+
+static int
+by_count(const void *a, const void *b)
+{
+	const struct counted *x = a, *y = b;
+
+	if (x->n != y->n)
+		return x->n > y->n ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* Lists the summary, the most frequent failure first. */
+static void
+list_summary(struct listing *l, json_t *summary)
+{
+	struct counted *all = xcalloc(json_object_size(summary) + 1, sizeof(*all));
+	const char *text;
+	size_t i = 0, n, len;
+	json_t *value;
+
+	json_object_foreach(summary, text, value)
+		all[i++] = (struct counted){ text, json_integer_value(value) };
+	n = i;
+	qsort(all, n, sizeof(*all), by_count);
+	for (i = 0; i < n; i++) {
+		text = all[i].text;
+		len = strcspn(text, "\n");
+		listing_row(l, json_set(json_object(), "count:i why:b error:s", all[i].n, text,
+		    len, text[len + 1] != '\0' ? text + len + 1 : NULL));
+	}
+	free(all);
+}
+
+/* -- letters in full ------------------------------------------------------------------ */
+
+/* Prints "NAME VALUE", or below the name each line of a value that has several. */
+static void
+write_field(const char *name, struct bytes b)
+{
+	bool lines = b.len > 0 && memchr(b.data, '\n', b.len) != NULL;
+	struct buf line = BUF_INIT;
+	const char *nl;
+	size_t n;
+
+	if (b.data == NULL)
+		return;
+	printf(lines ? "%s\n" : "%-9s ", name);
+	do {
+		nl = lines ? memchr(b.data, '\n', b.len) : NULL;
+		n = nl != NULL ? (size_t)(nl - b.data) : b.len;
+		buf_clear(&line);
+		out_escape(&line, b.data, n);
+		printf("%s%s\n", lines ? "    " : "", buf_str(&line));
+		n += nl != NULL;
+		b.data += n;
+		b.len -= n;
+	} while (b.len > 0);
+	buf_done(&line);
+}
+
+static void
+write_letter(const struct walk *w, const struct letter *l)
+{
+	static const enum letter_field order[] = {
+		FIELD_REASON, FIELD_ANSWER, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR,
+		FIELD_SAVED, FIELD_MESSAGE
+	};
+	const struct bytes *message = &l->field[FIELD_MESSAGE];
+	struct buf usage = BUF_INIT;
+	char when[CLOCK_TEXT_MAX];
+
+	if (ctl_given(w->ctl, OPT_RAW)) {
+		fwrite(message->data, 1, message->len, stdout);
+		return;
+	}
+	if (w->json) {
+		out_json(letter_json(json_object(), l), true);
+		return;
+	}
+	if (w->matched > 1)
+		putchar('\n');
+	write_field("letter", l->name);
+	write_field("id", l->field[FIELD_ID]);
+	printf("%-9s %s\n", "died", clock_text((wall_t)(l->died * 1e6), when));
+	if (letter_usage(l, NULL, &usage))
+		printf("%-9s %s\n", "usage", buf_str(&usage));
+	buf_done(&usage);
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		write_field(letter_fields[order[i]], l->field[order[i]]);
+}
+
+/* -- steps ---------------------------------------------------------------------------- */
+
+void
+messages_add(struct words *w, const struct words *members, int i, int n)
+{
+	for (; n > 0; i++, n--)
+		words_mem(w, members->v[i], members->len[i]);
+}
+
+int
+messages_make_due(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
+{
+	struct words words = ask_format("%s", w->ctl->target.keys.name[w->at.key]);
+
+	messages_add(&words, members, i, n);
+	*gone = ask_number(ask_script_words(w->ctl, "due", 1, &words));
+	return *gone == -1 ? -1 : n;
+}
+
+int
+messages_end_retries(struct walk *w, const struct words *members, int i, int n, bool bury,
+    int64_t *gone)
+{
+	enum { DROP_GONE, DROP_HELD };	/* returned by drop.lua */
+	const struct target *t = &w->ctl->target;
+	char *const *k = t->keys.name;
+	struct redisReply *reply;
+	struct words words;
+	int end = i + n, step = bury ? 1 : n, nkeys;
+
+	for (*gone = 0; i < end; i += step) {
+		words = ask_format("%s %s %s %s %s %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
+		    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
+		    k[KEY_ORDER]);
+		nkeys = 8 + target_add_dead_key(t, &words);
+		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
+		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
+		    bury ? w->error : "", keys_group(&t->keys), t->dead_tell);
+		messages_add(&words, members, i, step);
+		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
+		if (reply == NULL)
+			return -1;
+		*gone += reply_int_at(reply, DROP_GONE);
+		if (bury && reply_int_at(reply, DROP_HELD) > 0)
+			ctl_error(w->ctl, EX_TEMPFAIL, "%.*s is still in flight, or cancelled",
+			    (int)members->len[i], members->v[i]);
+		reply_free(reply);
+	}
+	return n;
+}
+
+/* -- walks ---------------------------------------------------------------------------- */
+
+/* How many of the next n messages may be changed, or written, in one step: at least 1. */
+static int
+step_of(const struct walk *w, int n)
+{
+	if (w->rate <= 0 || w->rate / 10 >= n)
+		return n;
+	return w->rate / 10 < 1 ? 1 : (int)(w->rate / 10);
+}
+
+/*
+ * Counts n changes, shows the progress, and sleeps as --rate demands.  It computes from the
+ * beginning when the next step may start, so after a slow step the next ones follow at once.
+ * False: a signal has come, so the walk must stop.
+ */
+static bool
+add_done(struct walk *w, int64_t n)
+{
+	double passed = (double)(clock_mono() - w->began) / (double)SEC, left;
+	char done[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX];
+	usec_t due;
+
+	w->done += n;
+	if (w->part == PART_DEAD && !w->silent) {
+		left = w->looked > 0 && w->total > w->looked ?
+		    passed / (double)w->looked * (double)(w->total - w->looked) : 0;
+		out_progress("%s %s; %d%% of %s letters looked at, %.0f/s, %s left",
+		    w->action != NULL ? w->action->word : "exported", out_number(w->done, done),
+		    w->total > 0 ? (int)(100 * w->looked / w->total) : 100,
+		    out_number(w->total, of), passed > 0 ? (double)w->done / passed : 0,
+		    units_age(left, age));
+	}
+	if (w->rate <= 0)
+		return !ctl_interrupted();
+	due = w->began + (usec_t)((double)w->done / w->rate * (double)SEC);
+	return ctl_sleep(due > clock_mono() ? due - clock_mono() : 0);
+}
+
+/* Changes the members.  Returns how many are gone, or -1: the walk must stop. */
+static int64_t
+change(struct walk *w, const struct words *members)
+{
+	int64_t all = 0, gone;
+	int i, did;
+
+	for (i = 0; i < members->n; i += did) {
+		gone = 0;
+		did = w->action->step(w, members, i, step_of(w, members->n - i), &gone);
+		if (!add_done(w, gone > 0 ? gone : 0) || did <= 0)
+			return -1;
+		all += gone;
+	}
+	return all;
+}
+
+static bool
+goes_on(const struct walk *w)
+{
+	return !ctl_interrupted() && !out_failed() && (w->most == 0 || w->matched < w->most);
+}
+
+/*
+ * Whether one of the ids is the id or the name, a tag or a letter's number, of a message; marks
+ * it as found.  True, too, if there are no ids.
+ */
+static bool
+has_id(const struct walk *w, const char *id, size_t idlen, const char *name, size_t len)
+{
+	bool any = w->select.nids == 0;
+	const char *want, *number;
+	size_t n;
+
+	for (int i = 0; i < w->select.nids; i++) {
+		want = w->select.ids[i];
+		n = strlen(want);
+		if (n > 0 && ((idlen == n && memcmp(id, want, n) == 0) ||
+		    (len == n && memcmp(name, want, n) == 0)))
+			any = w->found[i] = true;
+		number = select_number(&w->ctl->target, want);
+		if (w->part == PART_DEAD && number != NULL &&
+		    len == strlen(number) && memcmp(name, number, len) == 0)
+			any = w->found[i] = true;
+	}
+	return any;
+}
+
+/* Whether a message that waits for a time is selected. */
+static bool
+is_chosen(const struct walk *w, const struct waiting *m)
+{
+	const char *match = w->select.match;
+	char id[MESSAGE_ID_MAX + 1];
+
+	if (w->at.key == KEY_RETRY && w->part == PART_DELAYED && (m->delivery.attempts > 0 ||
+	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= w->now))
+		return false;
+	if (w->at.key == KEY_RETRY && w->action != NULL && waiting_is_next(m, w->since, w->now))
+		return false;
+	if (w->at.key == KEY_QUEUE && waiting_due(m) <= w->now)
+		return false;
+	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
+		return false;
+	waiting_id(&w->ctl->target, m, id);
+	return has_id(w, id, strlen(id), m->tag, m->taglen);
+}
+
+/*
+ * Lists or writes a message that is selected, or adds it to those that will be changed: one that
+ * waits, or a letter.  False: the list is full, so the walk is over.
+ */
+static bool
+take(struct walk *w, struct words *members, const struct waiting *m, const struct letter *letter)
+{
+	if (w->list != NULL && w->summary == NULL && listing_is_full(w->list)) {
+		w->list->more = true;
+		return false;
+	}
+	w->matched++;
+	if (letter != NULL)
+		(void)has_id(w, letter->field[FIELD_ID].data, letter->field[FIELD_ID].len,
+		    letter->name.data, letter->name.len);
+	if (w->summary != NULL)
+		count_letter(w, letter);
+	else if (w->list != NULL && letter != NULL)
+		list_letter(w->list, letter, w->now);
+	else if (w->list != NULL)
+		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY, false);
+	else if (w->write)
+		write_letter(w, letter);
+	else if (w->action != NULL && letter != NULL)
+		words_mem(members, letter->name.data, letter->name.len);
+	else if (w->action != NULL && w->at.key == KEY_RETRY)
+		words_mem(members, m->tag, m->taglen);
+	else if (w->action != NULL)
+		words_mem(members, m->data, m->len);
+	return true;
+}
+
+/* Lists or changes a page.  Returns 0, or -1 if the walk is over. */
+static int
+walk_page(struct walk *w, const struct redisReply *page)
+{
+	struct words members = { .n = 0 };
+	int64_t gone, chosen = 0;	/* chosen: of the members with the score in w->at */
+	double score = NAN;
+	struct waiting m;
+	int rc = 0;
+
+	w->now = waiting_now(page);
+	w->since = w->since > 0 ? w->since : w->now;
+	for (size_t i = 0; i < waiting_len(page) && rc == 0 && goes_on(w); i++) {
+		waiting_get(page, i, &m);
+		if (m.score != score)
+			chosen = 0;
+		score = m.score;
+		if (!is_chosen(w, &m))
+			continue;
+		chosen++;
+		rc = take(w, &members, &m, NULL) ? 0 : -1;
+	}
+	if ((gone = change(w, &members)) == -1)
+		rc = -1;
+	words_done(&members);
+	/* Gone members may have had other scores: the walk may then see a member twice. */
+	w->at.passed -= gone < chosen ? gone : chosen;
+	return rc;
+}
+
+/* Walks over retries, or delayed messages. */
+static void
+walk_times(struct walk *w)
+{
+	static const enum key places[] = { KEY_DELAYED, KEY_RETRY };
+	bool match = w->select.match[0] != '\0', json = w->list != NULL && w->list->array != NULL;
+	struct redisReply *page;
+	long cut;
+	int rc = 0;
+
+	EACH_KEY(i, &w->ctl->target)
+		for (size_t p = w->part == PART_RETRY; p < ARRAY_LEN(places); p++) {
+			w->at = (struct waiting_place){ .key = places[p] };
+			if (w->at.key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
+				w->at.key = KEY_QUEUE;
+			/* To change a member of QDELAYED, rqctl needs all of it. */
+			cut = match || json || (w->action != NULL && w->at.key != KEY_RETRY) ? -1 :
+			    w->action != NULL ? 0 : WAITING_CUT;
+			while (rc == 0 && !w->at.end && goes_on(w)) {
+				page = waiting_page(w->ctl, &w->ctl->target, &w->at, WAITING_PAGE,
+				    cut);
+				rc = page != NULL ? walk_page(w, page) : -1;
+				reply_free(page);
+			}
+		}
+}
+
+/* Walks over dead letters: a list has the newest first. */
+static void
+walk_letters(struct walk *w)
+{
+	struct words names = { .n = 0 };
+	struct letters l;
+	struct letter letter;
+	int n, i, rc = 0;
+
+	letters_init(&l, w->ctl, &w->select);
+	l.newest = w->list != NULL;
+	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
+	l.page = w->summary != NULL ? STEP : w->list != NULL ? listing_room(w->list, STEP - 1) + 1 :
+	    w->write ? step_of(w, STEP) : STEP;
+	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
+		w->looked = l.looked;
+		w->total = l.total;
+		for (i = 0; i < n && rc == 0 && goes_on(w); i++) {
+			letters_get(&l, i, &letter);
+			rc = take(w, &names, NULL, &letter) ? 0 : -1;
+		}
+		if (change(w, &names) == -1 ||
+		    ((w->write || w->action != NULL) && !add_done(w, w->write ? n : 0)))
+			rc = -1;
+		words_done(&names);
+	}
+	w->total = l.total;
+	letters_done(&l);
+}
+
+static void
+walk(struct walk *w)
+{
+	if (w->part == PART_DEAD)
+		walk_letters(w);
+	else
+		walk_times(w);
+	out_progress_clear();
+	if (ctl_interrupted() && w->ctl->status == 0)
+		w->ctl->status = EX_INTERRUPTED;
+}
+
+/* -- lists ---------------------------------------------------------------------------- */
+
+/* Lists the dead letters of all queues.  Returns how many there are. */
+static int64_t
+list_all(struct walk *w)
+{
+	struct ctl *c = w->ctl;
+	struct picture p;
+	int64_t total = 0;
+
+	if (picture_take(c, &p) == -1)
+		return 0;
+	for (size_t i = 0; i < p.n && c->status == 0; i++) {
+		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
+		c->target = p.targets[i];
+		if (p.depths[i].dead > 0)
+			walk(w);
+	}
+	for (size_t i = 0; i < p.n; i++)
+		if (p.depths[i].dead < 0 && p.depths[i].problem != NULL &&
+		    kind_has(p.targets[i].kind, TRAIT_LEASES))
+			ctl_error(c, ask_status(reply_error_of_text(p.depths[i].problem)),
+			    "%s: %s", p.targets[i].name, p.depths[i].problem);
+	c->target = (struct target){ .nkeys = 0 };
+	picture_done(&p);
+	return total;
+}
+
+void
+messages_list(struct ctl *c, enum part part)
+{
+	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
+	static const char *const one[] = { "retry", "delayed message", "dead letter" };
+	struct listing l;
+	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
+		.part = part };
+	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
+	const char *queue = all ? "no queue" : c->target.name;
+	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
+	bool summary = ctl_given(c, OPT_SUMMARY);
+	const char *columns = "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message";
+	int rc;
+
+	if (dead)
+		columns = LETTER_COLUMNS;
+	if (all)
+		columns = "QUEUE=queue|" LETTER_COLUMNS;
+	if (summary)
+		columns = ">COUNT=count|REASON=why|ERROR=error";
+	rc = listing_init(&l, c, columns);
+	if (summary)
+		w.summary = json_object();
+	l.table.last_min = dead ? ERROR_MIN : 0;
+	l.table.cut = summary ? 1 : (size_t)dead + all;
+	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
+		if (all)
+			total = list_all(&w);
+		else
+			walk(&w);
+	}
+	if (summary) {
+		list_summary(&l, w.summary);
+		json_decref(w.summary);
+		total = -1;
+	}
+	full = listing_is_full(&l) && c->status == 0;
+	narrow = select_is_narrow(&w.select);
+	if (dead && !all && !summary)
+		total = full && c->target.nkeys > 1 ?
+		    target_count(c, &c->target, "XLEN", KEY_DEAD) : w.total;
+	else if (full && !narrow && w.part == PART_RETRY)
+		total = target_count(c, &c->target, "ZCARD", KEY_RETRY);
+	listing_finish(&l, narrow ? -1 : total, dead ? "dead letters" : "messages",
+	    narrow ? out_text("no %s%s%s matches", one[w.part], all ? "" : " of ",
+		all ? "" : queue) : out_text("%s has %s%s", queue, all ? "" : "no ",
+		none[w.part]));
+}
+
+/* -- writing and changing ---------------------------------------------------- */
+
+/* Reads the selection and --rate.  Returns 0, or -1 after an error was reported. */
+static int
+begin(struct walk *w)
+{
+	char *cause;
+
+	w->began = clock_mono();
+	if (select_parse(w->ctl, &w->select) == -1)
+		return -1;
+	w->found = xcalloc((size_t)w->select.nids + 1, sizeof(w->found[0]));
+	if (ctl_given(w->ctl, OPT_RATE) &&
+	    units_parse_rate(ctl_value(w->ctl, OPT_RATE), &w->rate, &cause) == -1)
+		return ctl_wrong(w->ctl, OPT_RATE, cause);
+	return 0;
+}
+
+/* Reports the ids that no message has, or that nothing was found, unless an error was reported. */
+static void
+end(struct walk *w, const char *what)
+{
+	struct ctl *c = w->ctl;
+	bool ok = c->status == 0, none = ok && w->matched == 0 && w->select.nids == 0;
+	struct select id = { .nids = 1, .reason = "", .match = "" };
+	struct letters l;
+	int n;
+
+	for (int i = 0; i < w->select.nids && ok; i++) {
+		if (w->found[i])
+			continue;
+		id.ids = &w->select.ids[i];
+		letters_init(&l, c, &id);
+		l.cut = 0;
+		for (n = 0; w->part != PART_DEAD && n == 0 && !ctl_interrupted();)
+			n = letters_next(&l);
+		letters_done(&l);
+		if (n > 0)
+			ctl_error(c, EX_NOTHING, "%s is a dead letter: use rqctl dead retry %s %s",
+			    *id.ids, c->target.name, *id.ids);
+		else
+			ctl_error(c, EX_NOTHING, "%s has no %s %s", c->target.name, what, *id.ids);
+	}
+	if (none && select_is_narrow(&w->select))
+		ctl_error(c, EX_NOTHING, "no %s of %s matches", what, c->target.name);
+	else if (none)
+		ctl_error(c, EX_NOTHING, "%s has no %ss", c->target.name, what);
+	free(w->found);
+}
+
+void
+messages_write(struct ctl *c, bool json, bool silent)
+{
+	struct walk w = { .ctl = c, .part = PART_DEAD, .write = true, .json = json,
+		.silent = silent };
+
+	if (begin(&w) == 0) {
+		ctl_catch_signals();
+		walk(&w);
+	}
+	end(&w, "dead letter");
+}
+
+/* Reports what was changed, also after an error or an interruption. */
+static void
+report(const struct walk *w, const struct action *a, bool dry)
+{
+	const struct ctl *c = w->ctl;
+	const char *queue = c->target.name, *thing = a->thing != NULL ? a->thing : a->what;
+	int64_t n = dry ? w->matched : w->done;
+	char text[OUT_NUMBER_MAX];
+	json_t *o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
+	    a->member != NULL ? a->member : a->word, n, dry);
+
+	if (a->part == PART_DEAD)
+		json_set(o, "complete:t", c->status == 0);
+	out_number(n, text);
+	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", dry ? "would be " : "", a->word,
+	    dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,
+	    dry || c->status == 0 ? "" : "; stopped before the end, the rest is unchanged");
+}
+
+void
+messages_change(struct ctl *c, const struct action *a)
+{
+	unsigned flags = c->args.verb->flags;
+	bool dry = ctl_given(c, OPT_DRY_RUN);
+	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||
+	    ((flags & VERB_ASKS_ALL) != 0 && ctl_given(c, OPT_ALL)));
+	const char *why = ctl_value(c, OPT_BURY_WHY);
+	struct walk w = { .ctl = c };
+	char *who, text[OUT_NUMBER_MAX];
+
+	w.part = a->part;
+	if (begin(&w) == 0 && (dry || ask))
+		walk(&w);
+	if (c->status == 0 && !dry && (!ask || (w.matched > 0 && ctl_confirm(c, "%s %s %s%s of %s",
+	    a->ask, out_number(w.matched, text), a->what, w.matched == 1 ? "" : "s",
+	    c->target.name)))) {
+		ctl_catch_signals();
+		w.most = ask ? w.matched : 0;
+		w.matched = w.looked = w.total = 0;
+		w.began = clock_mono();
+		w.action = a;
+		who = pausetext_who();
+		w.error = xasprintf("buried by %s%s%s", who, why[0] != '\0' ? ": " : "", why);
+		walk(&w);
+		free(w.error);
+		free(who);
+	}
+	if (a->removes)
+		audit_removed(c, c->args.verb->name, w.done);
+	if (w.matched > 0 && (c->status == 0 || w.done > 0))
+		report(&w, a, dry);
+	end(&w, a->what);
+}

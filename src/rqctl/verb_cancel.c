@@ -1,0 +1,552 @@
+/*
+ * rqctl cancel: ends messages wherever they are.
+ *
+ * A message moves from QDELAYED to the list, from there to a handler, and then to QRETRY.
+ * rqctl searches these places in this order, so it does not miss a message that moves
+ * meanwhile.  In QDELAYED and the list it searches the next --scan entries.  Entries move
+ * towards the front, so rqctl begins with the last of them.
+ *
+ * A message in flight is only marked (cancel.lua).  Its daemon sees the mark when it renews the
+ * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
+ * ends, and the pop that would deliver the message again sees the mark.
+ *
+ * With --retry only messages in flight are marked; the other places are searched to report
+ * where the message is.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/message.h"
+#include "queue/pausetext.h"
+#include "rqctl/ask.h"
+#include "rqctl/out.h"
+#include "rqctl/letters.h"
+#include "rqctl/waiting.h"
+
+#define SCAN		10000		/* default of --scan */
+#define SCAN_MAX	300000		/* Redis searches them twice per message: 10 ms */
+
+/* A message in flight that cancel.lua has marked. */
+struct marked {
+	char		*tag;		/* escaped; owned */
+	char		*daemon;	/* gets a hint; owned */
+	double		 left;		/* seconds until its lease ends; NAN: not known */
+};
+
+struct canceller {
+	struct ctl	*ctl;
+	const char	*mode;		/* for cancel.lua: "look", "drop", "dead" or "retry" */
+	char		*error;		/* of the dead letters */
+	char		 who[DELIVERY_BY];	/* for cancel.lua */
+	bool		 dry, retry;
+	long		 scan;
+	const char	*group;		/* instead of ids: this is select's only one; or NULL */
+	struct select	 select;	/* the ids */
+	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
+	const char	**found;
+	int64_t		 waiting;	/* messages in the list, or in the longest shard */
+	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
+	struct marked	*marked;	/* owned */
+	size_t		 nmarked;
+};
+
+/* Adds a copy of the text.  Returns false if the list has it already. */
+static bool
+add_once(struct words *w, const char *text, size_t len)
+{
+	for (int i = 0; i < w->n; i++)
+		if (w->len[i] == len && memcmp(w->v[i], text, len) == 0)
+			return false;
+	words_own(w, xmemdup(text, len), len);
+	return true;
+}
+
+/*
+ * Reports a message, and marks its id as found, also where the arguments repeat it.  place: where
+ * the message was.  daemon: the one that runs it, or NULL.
+ */
+static void
+report(const struct canceller *j, int which, const char *name, size_t len, const char *place,
+    const char *daemon)
+{
+	bool dead = ctl_given(j->ctl, OPT_LETTER), idle = j->retry && place != NULL &&
+	    strcmp(place, "running") != 0 && strcmp(place, "expired") != 0;
+	struct buf b = BUF_INIT;
+	json_t *o;
+
+	for (int i = 0; i < j->select.nids; i++)
+		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0 &&
+		    (!idle || j->found[i] == NULL))
+			j->found[i] = idle ? place : "";
+	if (place == NULL || idle)
+		return;
+	out_escape(&b, name, len);
+	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t retry:t dry_run:t",
+	    j->ctl->target.name, name, len, place, daemon, dead, j->retry, j->dry);
+	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", j->dry ? "would be " : "",
+	    dead ? " as a dead letter" : j->retry ? " and retried" : "", buf_str(&b),
+	    j->ctl->target.name, place, daemon != NULL ? " on " : "",
+	    daemon != NULL ? daemon : "");
+	buf_done(&b);
+}
+
+/* -- waiting and delayed -------------------------------------------------------------- */
+
+/* Ends one message of a key.  Returns 1; 0 if it has left the key meanwhile; -1 after an error. */
+static int
+cancel_waiting(struct canceller *j, enum key key, int which, const char *id, const char *data,
+    size_t len)
+{
+	const struct target *t = &j->ctl->target;
+	const char *answer;
+	struct words w = ask_format("%s %s", t->keys.name[key], t->keys.name[KEY_DEAD]);
+	int nkeys = 2 + target_add_dead_key(t, &w);
+	struct redisReply *reply;
+	int rc = -1;
+
+	ask_add(&w, "%s %s %lld %s %s %lld %s", key != KEY_QUEUE || t->source != SOURCE_LIST ?
+	    "zset" : t->left ? "left" : "list", j->retry ? "look" : j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
+	    (long long)j->scan, id);
+	words_mem(&w, data, len);
+	words_add(&w, t->dead_tell);
+	reply = ask_script_words(j->ctl, "cancel_waiting", nkeys, &w);
+	if ((answer = reply_str(reply, NULL)) != NULL)
+		rc = strcmp(answer, "ok") == 0;
+	if (rc == 1)
+		report(j, which, id, strlen(id), key == KEY_DELAYED ? "delayed" : "waiting", NULL);
+	reply_free(reply);
+	return rc;
+}
+
+/* Which of the ids, or the group, selects a message that waits; -1: none. */
+static int
+selected(const struct canceller *j, const struct waiting *m, const char *id)
+{
+	const struct target *t = &j->ctl->target;
+	char group[MESSAGE_ID_MAX + 1];
+
+	if (j->group != NULL)
+		return message_id_of(t->kind, t->group_by, m->data, m->len, group) == 0 &&
+		    strcmp(group, j->group) == 0 ? 0 : -1;
+	for (int i = 0; i < j->select.nids; i++)
+		if (id[0] != '\0' && strcmp(j->select.ids[i], id) == 0)
+			return i;
+	return -1;
+}
+
+/* Searches entries lo to hi - 1 of the list or of QDELAYED; 0 is the next one. */
+static int
+cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
+{
+	struct waiting_place at = { .key = key };
+	struct redisReply *page;
+	char id[MESSAGE_ID_MAX + 1];
+	struct waiting m;
+	int which, rc = 0;
+
+	while (lo < hi && !at.end && rc != -1) {
+		at.from[0] = '\0';	/* by rank, not by score */
+		at.passed = lo;
+		page = waiting_page(j->ctl, &j->ctl->target, &at, (long)(hi - lo), WAITING_CUT);
+		if (page == NULL)
+			return -1;
+		lo += (int64_t)waiting_len(page);
+		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
+			waiting_get(page, i, &m);
+			waiting_id(&j->ctl->target, &m, id);
+			which = selected(j, &m, id);
+			if (which == -1 || (int64_t)m.len != m.size)
+				continue;
+			rc = cancel_waiting(j, key, which, id, m.data, m.len);
+			lo -= rc == 1 && !j->dry && !j->retry;	/* what follows has moved up */
+		}
+		reply_free(page);
+	}
+	return rc == -1 ? -1 : 0;
+}
+
+/* total: how many entries the key has; -1: counting them failed.  Returns 0, or -1 to stop. */
+static int
+cancel_key(struct canceller *j, enum key key, int64_t total)
+{
+	int64_t lo, hi;
+
+	for (hi = total < j->scan ? total : j->scan; hi > 0; hi = lo) {
+		lo = hi > WAITING_PAGE ? hi - WAITING_PAGE : 0;
+		if (ctl_interrupted() || cancel_window(j, key, lo, hi) == -1)
+			return -1;
+	}
+	return total == -1 ? -1 : 0;
+}
+
+/* -- deliveries ------------------------------------------------------------------------- */
+
+/* Remembers a message in flight, its lease, and its daemon for a hint. */
+static void
+add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
+{
+	const struct target *t = &j->ctl->target;
+	struct redisReply *reply;
+	struct buf b = BUF_INIT;
+	double left = NAN;
+
+	reply = j->dry || t->cfg == NULL ? NULL :
+	    ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
+	if (reply != NULL)
+		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
+		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
+	reply_free(reply);
+	out_escape(&b, tag, len);
+	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), xstrdup(daemon), left };
+}
+
+/* Returned by cancel.lua. */
+enum { CANCEL_STATE, CANCEL_TOKEN, CANCEL_FIELDS };
+
+static int
+cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
+{
+	static const char form[] = {
+		[CANCEL_STATE] = FIELD_STR, [CANCEL_TOKEN] = FIELD_STR, [CANCEL_FIELDS] = 0
+	};
+	const struct target *t = &j->ctl->target;
+	char *const *k = t->keys.name, daemon[DELIVERY_INSTANCE];
+	struct redisReply *reply;
+	struct words w;
+	const char *state;
+	int nkeys;
+
+	if (!add_once(&j->tags, tag, len))
+		return 0;
+	w = ask_format("%s %s %s %s %s %s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
+	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER]);
+	nkeys = 9 + target_add_dead_key(t, &w);
+	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
+	    (int)len, tag, keys_group(&t->keys), t->dead_tell);
+	reply = ask_script_words(j->ctl, "cancel", nkeys, &w);
+	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
+		return -1;
+	state = reply_str_at(reply, CANCEL_STATE);
+	if (strcmp(state, "foreign") == 0) {
+		report(j, which, tag, len, NULL, NULL);
+		ctl_error(j->ctl, EX_NOTHING, "%.*s of %s cannot be cancelled: another consumer "
+		    "than rqd has it", (int)len, tag, t->name);
+	} else if (strcmp(state, "unknown") != 0) {
+		delivery_instance(reply_str_at(reply, CANCEL_TOKEN), daemon);
+		/* report() keeps the place of a message that does not run: no text of the reply. */
+		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" :
+		    strcmp(state, "held") == 0 ? "held" : state,
+		    daemon[0] != '\0' ? daemon : NULL);
+		if (daemon[0] != '\0')
+			add_marked(j, daemon, tag, len);
+	}
+	reply_free(reply);
+	return 0;
+}
+
+/* Cancels further deliveries, with tags id#..., of the selected ids: it reads all of QDELIVERY. */
+static int
+cancel_further(struct canceller *j)
+{
+	static const char form[] = { FIELD_STR, 0 };
+	struct buf pattern = BUF_INIT;
+	char cursor[24] = "0";
+	struct redisReply *reply;
+	const struct redisReply *page;
+	struct delivery_info d;
+	const char *text, *p;
+	size_t len;
+	int rc = 0;
+
+	if (j->select.nids > 1)
+		buf_puts(&pattern, "*");
+	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
+		buf_printf(&pattern, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
+	buf_puts(&pattern, "#*");
+	do {
+		reply = ask_check(j->ctl, ask(j->ctl, "HSCAN %s %s MATCH %s COUNT 500",
+		    j->ctl->target.keys.name[KEY_DELIVERY], cursor, buf_str(&pattern)), form);
+		page = reply_at(reply, 1);
+		for (size_t i = 0; i + 1 < reply_len(page); i += 2) {
+			delivery_parse(reply_str(reply_at(page, i + 1), NULL), &d);
+			text = reply_str(reply_at(page, i), &len);
+			for (int k = 0; k < j->select.nids && rc == 0; k++)
+				if (text != NULL && d.ours && d.idlen < len &&
+				    strlen(j->select.ids[k]) == d.idlen &&
+				    memcmp(j->select.ids[k], text, d.idlen) == 0) {
+					rc = cancel_tag(j, k, text, len);
+					break;
+				}
+		}
+		rc = reply == NULL || ctl_interrupted() ? -1 : rc;
+		if (rc == 0)
+			snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
+		reply_free(reply);
+	} while (rc == 0 && strcmp(cursor, "0") != 0);
+	buf_done(&pattern);
+	return rc;
+}
+
+/*
+ * Cancels the group's messages that have been delivered or are held: those that QORDER lists.
+ * The last one goes first, so that none becomes due meanwhile.
+ */
+static int
+cancel_group(struct canceller *j)
+{
+	struct buf from = BUF_INIT, to = BUF_INIT;
+	struct words w = ask_format("ZREVRANGEBYLEX %s",
+	    j->ctl->target.keys.name[KEY_ORDER]);
+	struct redisReply *rows;
+	const char *row, *tag;
+	size_t len, skip = strlen(j->group) + 1;
+	int rc = 0;
+
+	buf_printf(&from, "[%s%c", j->group, '\0');
+	buf_printf(&to, "(%s\1", j->group);
+	words_mem(&w, to.data, to.len);
+	words_mem(&w, from.data, from.len);
+	rows = ask_words(j->ctl, &w);
+	buf_done(&from);
+	buf_done(&to);
+	if (rows == NULL)
+		return -1;
+	for (size_t i = 0; rc == 0 && i < reply_len(rows) && !ctl_interrupted(); i++) {
+		row = reply_str(reply_at(rows, i), &len);
+		tag = row != NULL && len > skip ? memchr(row + skip, '\0', len - skip) : NULL;
+		if (tag++ != NULL)
+			rc = cancel_tag(j, 0, tag, len - (size_t)(tag - row));
+	}
+	reply_free(rows);
+	return ctl_interrupted() ? -1 : rc;
+}
+
+/* -- the end ------------------------------------------------------------------------------ */
+
+/*
+ * Reports a daemon that is not subscribed to its control channel, and when its messages end if it
+ * is dead.  Its heartbeat stays in Redis for 30 seconds, so a daemon with a heartbeat may be dead,
+ * too.
+ */
+static void
+note_unheard(struct canceller *j, const char *daemon)
+{
+	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" :
+	    j->retry ? "runs it again" : "drops it";
+	const char *queue = j->ctl->target.name;
+	const struct marked *m;
+	char age[UNITS_TEXT_MAX];
+
+	if (ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon)) > 0)
+		ctl_note("%s does not receive hints: it ends the handler within 10 s; if it is "
+		    "dead:", daemon);
+	else
+		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
+	for (size_t k = 0; k < j->nmarked; k++) {
+		m = &j->marked[k];
+		if (strcmp(m->daemon, daemon) != 0)
+			continue;
+		if (isnan(m->left))
+			ctl_note("%s: the next daemon that serves %s %s when its lease has ended",
+			    m->tag, queue, what);
+		else if (m->left <= 0)
+			ctl_note("%s: its lease has ended, and the next daemon that serves %s %s",
+			    m->tag, queue, what);
+		else
+			ctl_note("%s: its lease ends in %s; the next daemon that serves %s then %s",
+			    m->tag, units_age(m->left, age), queue, what);
+	}
+}
+
+/* Sends the hints.  Without one, a daemon sees the mark at its next renewal. */
+static void
+tell_daemons(struct canceller *j)
+{
+	struct redisReply *reply;
+	const char *daemon;
+	size_t k;
+
+	for (size_t i = 0; i < j->nmarked && !j->dry; i++) {
+		daemon = j->marked[i].daemon;
+		for (k = 0; strcmp(j->marked[k].daemon, daemon) != 0; k++)
+			continue;
+		if (k < i)		/* it has had its hint */
+			continue;
+		struct words w = ask_format("PUBLISH %s%s", KEYS_CONTROL_PREFIX, daemon);
+
+		words_fmt(&w, "renew %s", j->ctl->target.key);
+		if ((reply = ask_any_words(j->ctl, &w)) == NULL)
+			break;
+		if (ask_heard(j->ctl, daemon, reply_int(reply, 0)) == 0)
+			note_unheard(j, daemon);
+		reply_free(reply);
+	}
+}
+
+/* Reports why the message was not cancelled.  place: where it is, with --retry; NULL: nowhere. */
+static void
+not_found(struct canceller *j, const char *id, const char *place)
+{
+	const struct target *t = &j->ctl->target;
+	struct redisReply *reply;
+	const char *state;
+
+	if (j->group != NULL) {
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message of group %s that %s", t->name,
+		    id, j->retry ? "runs" : "waits or runs");
+		return;
+	}
+	if (place != NULL) {
+		if (strcmp(place, "held") == 0)
+			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: it waits for "
+			    "others of its group", id, t->name);
+		else if (strcmp(place, "waiting") == 0)
+			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: it waits for its "
+			    "first delivery", id, t->name);
+		else
+			ctl_error(j->ctl, EX_NOTHING, "%s of %s is not in flight: use rqctl %s now "
+			    "%s %s", id, t->name, place, t->name, id);
+		return;
+	}
+	if (t->source != SOURCE_STREAM) {
+		if (j->waiting > j->scan)
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s among the next %ld of "
+			    "%lld that wait; --scan N looks at more", t->name, id, j->scan,
+			    (long long)j->waiting);
+		else
+			ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
+		return;
+	}
+	if ((reply = waiting_entry(j->ctl, id)) == NULL)
+		return;
+	state = reply_str_at(reply, ENTRY_STATE);
+	if (state[0] == '\0')
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s", t->name, id);
+	else if (strcmp(state, "pending") == 0)
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: the consumer %s has "
+		    "it", id, t->name, reply_str_at(reply, ENTRY_CONSUMER));
+	else if (strcmp(state, "done") == 0)
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s is done: it is acknowledged", id, t->name);
+	else
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: an entry of a stream "
+		    "that was never delivered stays there", id, t->name);
+	reply_free(reply);
+}
+
+/* Searches all places of the selected key.  Returns 0, or -1 to stop. */
+static int
+cancel_in_key(struct canceller *j)
+{
+	enum source source = j->ctl->target.source;
+	char *const *k = j->ctl->target.keys.name;
+	const char *const *id = j->select.ids;
+	int64_t waiting;
+	int i;
+
+	/* Q of kind "unique" is a set of ids, so no search is needed. */
+	for (i = 0; source == SOURCE_IDS && i < j->select.nids; i++)
+		if (cancel_waiting(j, KEY_QUEUE, i, id[i], id[i], strlen(id[i])) == -1)
+			return -1;
+	if (source != SOURCE_IDS && cancel_key(j, KEY_DELAYED,
+	    ask_number(ask(j->ctl, "ZCARD %s", k[KEY_DELAYED]))) == -1)
+		return -1;
+	if (source == SOURCE_LIST) {
+		waiting = ask_number(ask(j->ctl, "LLEN %s", k[KEY_QUEUE]));
+		j->waiting = waiting > j->waiting ? waiting : j->waiting;
+		if (cancel_key(j, KEY_QUEUE, waiting) == -1)
+			return -1;
+	}
+	words_done(&j->tags);
+	if (j->group != NULL)
+		return cancel_group(j);
+	for (i = 0; i < j->select.nids; i++)
+		if (cancel_tag(j, i, id[i], strlen(id[i])) == -1)
+			return -1;
+	return source == SOURCE_IDS ? 0 : cancel_further(j);
+}
+
+static void
+cancel_run(struct ctl *c)
+{
+	struct canceller j = {
+		.ctl = c, .scan = SCAN, .dry = ctl_given(c, OPT_DRY_RUN),
+		.retry = ctl_given(c, OPT_RERUN),
+		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" : ctl_given(c, OPT_RERUN) ? "retry" :
+		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
+	};
+	char *who;
+	int i, rc = 0;
+
+	if (ctl_count(c, OPT_SCAN, SCAN_MAX, &j.scan) == -1 ||
+	    select_parse(c, &j.select) == -1)
+		return;
+	if (j.retry && ctl_given(c, OPT_LETTER)) {
+		ctl_error(c, EX_USAGE, "--retry and --dead do not go together");
+		return;
+	}
+	if (ctl_given(c, OPT_GROUP) == (j.select.nids > 0)) {
+		ctl_error(c, EX_USAGE, "select messages: by id, or by --group GROUP");
+		return;
+	}
+	if (ctl_given(c, OPT_GROUP) && c->target.group_by[0] == '\0') {
+		ctl_error(c, EX_USAGE, "%s has no group_by, so no groups", c->target.name);
+		return;
+	}
+	if (ctl_given(c, OPT_GROUP)) {
+		j.group = ctl_value(c, OPT_GROUP);
+		j.select.ids = &j.group;
+		j.select.nids = 1;
+	}
+	for (i = 0; i < j.select.nids; i++)
+		if (j.select.ids[i][0] == '\0') {
+			ctl_error(c, EX_USAGE, "an id or a group is empty");
+			return;
+		}
+	ctl_catch_signals();
+	who = pausetext_who();
+	j.error = xasprintf("cancelled by %s", who);
+	/* A mark must not have other characters (see cancel.lua). */
+	snprintf(j.who, sizeof(j.who), "%s", who);
+	ctl_make_plain(j.who, "@._-");
+	j.found = xcalloc((size_t)j.select.nids, sizeof(j.found[0]));
+
+	EACH_KEY(k, &c->target)
+		rc = rc == 0 ? cancel_in_key(&j) : rc;
+	tell_daemons(&j);	/* even after an error: some may be marked */
+	for (i = 0; i < j.select.nids && rc == 0; i++)
+		if (j.found[i] == NULL || j.found[i][0] != '\0')
+			not_found(&j, j.select.ids[i], j.found[i]);
+	if (ctl_interrupted() && c->status == 0)
+		c->status = EX_INTERRUPTED;
+	words_done(&j.tags);
+	while (j.nmarked > 0) {
+		free(j.marked[--j.nmarked].tag);
+		free(j.marked[j.nmarked].daemon);
+	}
+	free(j.marked);
+	free(j.found);
+	free(j.error);
+	free(who);
+}
+
+const struct verb verb_cancel = {
+	.name = "cancel",
+	.args = "QUEUE [ID...]",
+	.help = "end messages that wait, are delayed, or run",
+	.more = "A message that waits, is delayed, or waits for a retry is "
+	    "deleted. The handler of one in flight gets SIGTERM, and "
+	    "SIGKILL after kill_grace. It does not ask for confirmation. "
+	    "ID is a message's id, which means all messages that have it, "
+	    "or a tag. With --retry, a message in flight fails instead, "
+	    "and is tried again.",
+	.options = OPT(LETTER) | OPT(RERUN) | OPT(SCAN) | OPT(GROUP) |
+	    OPT(DRY_RUN),
+	.min_args = 1,
+	.max_args = -1,
+	.flags = VERB_JSON | VERB_KEEPING | VERB_LINES,
+	.run = cancel_run,
+};
