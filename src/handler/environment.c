@@ -95,12 +95,15 @@ is_name_char(char c, bool first)
 static enum fault
 name_fault(const char *p, const char *name, const char *end)
 {
-	const char *nl = memchr(p, '\n', (size_t)(end - p));
+	const char *q;
 
 	if (name - p == 6 && memcmp(p, "export", 6) == 0 && name < end && is_blank(*name))
 		return FAULT_EXPORT;
-	return memchr(p, '=', (size_t)((nl != NULL ? nl : end) - p)) != NULL ? FAULT_NAME :
-	    FAULT_NO_EQUALS;
+	for (q = p; q < end && *q != '\n'; q++) {
+		if (*q == '=')
+			return FAULT_NAME;
+	}
+	return FAULT_NO_EQUALS;
 }
 
 /*

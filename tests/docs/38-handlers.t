@@ -6,6 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
+[ "$SLOW" -eq 1 ] || skip_all 'not with sanitizers: what is tested are handlers, not rqd'
 command -v python3 >/dev/null || skip_all 'no python3'
 command -v jq >/dev/null || skip_all 'no jq'
 python3 "$SRCDIR/tests/docs/handlers.py" "$RQCTL" "$SRCDIR" "$T" >"$T/tap"
