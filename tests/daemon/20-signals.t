@@ -272,7 +272,11 @@ done
 # -- -q: its terminal is closed ----------------------------------------------------------------
 : >"$T/began"
 rm -f "$T/finish"
+# Whoever runs the tests may ignore the signal.
+wrapper=$RQD_WRAPPER
+RQD_WRAPPER="env --default-signal=HUP $RQD_WRAPPER"
 rqd_run line -o "redis.server=unix:$SOCK" -q q -- "$T/work"
+RQD_WRAPPER=$wrapper
 push half-hup
 began half-hup
 rqd_signal HUP line
