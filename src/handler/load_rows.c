@@ -228,7 +228,8 @@ look_up(const struct load *l, uint32_t first, int file)
 	for (uint32_t i = first; i < config->nqueues; i++) {
 		q = config->queues[i];
 		fds[i] = -1;
-		if (privileged && error == 0 && load_belongs(l, i, first) && q->env_file[0] != '\0' &&
+		if (privileged && error == 0 &&
+		    load_belongs(l, i, first) && q->env_file[0] != '\0' &&
 		    trust_file(q->env_file, 0, NULL) == 0)
 			fds[i] = open_env_file(q->env_file);
 	}
