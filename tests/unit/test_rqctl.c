@@ -327,7 +327,7 @@ TEST(tables)
 	table_init(&t, "NAME=a|>X=x|>Y=y|>Z=z|STATE=rest");
 	add(&t, "a:s x:i y:i z:i rest:s", "a", (int64_t)0, (int64_t)7, (int64_t)0, "suspended: x");
 	add(&t, "a:s x:i y:n z:i rest:s", "b", (int64_t)0, (int64_t)-1, (int64_t)0, "ok");
-	table_print(&t, &b, 27);
+	table_print(&t, &b, 26);
 	assert_string_equal(buf_str(&b),
 	    "NAME  X  Y  STATE\n"
 	    "a     0  7  suspended: x\n"
