@@ -110,7 +110,7 @@ is "$(r zcard qRETRY) $(r zcard qHELD)" '1 2' 'and not the next one of the group
 r hset qCONTEXT x x >/dev/null
 r hset qDELIVERY x '0 0 other.1.1 1000.000000 1' >/dev/null
 r zadd qRETRY 999 x >/dev/null
-is "$(ctl purge q --retry -y)" 'purged 1 retry of q' 'nor does purge take the next one'
+like "$(ctl purge q --retry -y)" '^purged 1 retry of q; 1 of those counted ' 'nor does purge take the next one'
 is "$(r zcard qRETRY) $(r zcard qHELD)" '2 1' 'which is due'
 r hdel qCONTEXT x >/dev/null
 r del qDEAD >/dev/null

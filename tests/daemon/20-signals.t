@@ -272,7 +272,7 @@ done
 # -- -q: its terminal is closed ----------------------------------------------------------------
 : >"$T/began"
 rm -f "$T/finish"
-# Whoever runs the tests may ignore the signal.
+# The signal may be ignored where the tests were started.
 wrapper=$RQD_WRAPPER
 RQD_WRAPPER="env --default-signal=HUP $RQD_WRAPPER"
 rqd_run line -o "redis.server=unix:$SOCK" -q q -- "$T/work"

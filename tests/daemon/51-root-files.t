@@ -64,8 +64,8 @@ is "$(stat -c '%U %a' "$F")" 'root 640' 'which is made as before'
 mv "$T/roots/rqd.log" "$T/roots/rqd.log.2"
 ln -s "$T/hidden/target" "$F"
 rqd_signal USR1
-wait_ok 30 'grep -q "could not be reopened.*" "$F.2"' 'a link in its place is not followed'
-like "$(grep -a 'could not be reopened' "$F.2")" 'is a symbolic link' 'the log says why'
+wait_ok 30 'grep -q "reason=log_failed" "$T/rqd.log"' 'a link in its place is not followed'
+like "$(grep -a 'reason=log_failed' "$T/rqd.log")" 'is a symbolic link' 'standard error says why'
 ok '[ ! -e "$T/hidden/target" ]' 'and nothing was made'
 rm "$F"
 rqd_signal USR1

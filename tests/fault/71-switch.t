@@ -52,7 +52,7 @@ log_wait 30 'event=redis_up server=127.0.0.1:'"$A"
 ) &
 PRODUCER=$!
 OTHER_PIDS="$OTHER_PIDS $PRODUCER"
-wait_ok 30 '[ "$(wc -l <"$T/ran")" -gt 20 ]' 'messages are handled'
+wait_ok 120 '[ "$(wc -l <"$T/ran")" -gt 20 ]' 'messages are handled'
 
 # The server at PORT is a replica again, and has all data.
 has_all() {	# PORT

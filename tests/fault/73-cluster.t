@@ -185,13 +185,13 @@ ALL='all-1 all-2 all-3 all-4 all-5 all-6 all-7 all-8 all-9'
 }
 PHASE=all
 for queue in a1 a2 a3 list1 list2 unique2; do
-	wait_ok 20 '[ "$(ids $queue | wc -l)" -eq 9 ]' "$queue: all nine have run"
+	wait_ok 60 '[ "$(ids $queue | wc -l)" -eq 9 ]' "$queue: all nine have run"
 done
 for id in $ALL; do
 	RQD_CONFIG=$T/one.conf "$RQCTL" push s "{\"id\":\"$id\"}" >/dev/null
 done
-wait_ok 20 '[ "$(ids s | wc -l)" -eq 9 ]' 's: all nine have run, of four shards'
-wait_ok 20 '[ "$(grep -c "^stream3 " "$T/ran")" -eq 9 ]' 'stream3: all nine have run'
+wait_ok 60 '[ "$(ids s | wc -l)" -eq 9 ]' 's: all nine have run, of four shards'
+wait_ok 60 '[ "$(grep -c "^stream3 " "$T/ran")" -eq 9 ]' 'stream3: all nine have run'
 wait_ok 20 'n n3 publish news hello >/dev/null; grep -q "^news " "$T/ran"' 'a channel is heard'
 wait_ok 20 'log_count "event=subscribed.*queue=gone3" one >/dev/null && log_count "event=subscribed.*queue=gone3" two >/dev/null' \
     'both daemons listen to every master'

@@ -51,7 +51,7 @@ FIXTURE_TEST(a_wrong_line_beats_all)
 {
 	expect_said(say("retyr 5m\n"), SAID_WRONG, "not a statement: retyr 5m");
 	expect_said(say("dead x\n\nretry 5\nok\n"), SAID_WRONG, "not a statement: ");
-	expect_said(say("defer 0.5 x\n"), SAID_WRONG, "not a statement: defer 0.5 x");
+	expect_said(say("defer x\n"), SAID_WRONG, "not a statement: defer x");
 	expect_said(say("1 ok\n"), SAID_WRONG, "not a statement: 1 ok");
 	expect_said(say("what\npush items x\nwho\n"), SAID_WRONG, "not a statement: what");
 }

@@ -280,7 +280,8 @@ FIXTURE_TEST(test_maxmemory)
 		else
 			loop_turn(box.loop, SEC);
 	}
-	assert_int_equal(box.settled[SETTLED_OK], 20);
+	/* A letter may take more memory than its message frees, and waits then. */
+	assert_int_equal(box.settled[SETTLED_OK] + box.settled[SETTLED_DEFERRED], 20);
 	server_do(&server, "CONFIG SET maxmemory 0");
 }
 

@@ -68,7 +68,8 @@ static const struct plan plans[] = {
 	/* A key moves to another queue: the old one is removed first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },
-	{ A, "defaults { nice = 0 }\n" A, "=a", "", false, false },
+	{ A, "defaults { nice = 0 }\n" A, "~a", "", false, false },
+	{ A, "defaults { nice = inherit }\n" A, "=a", "", false, false },
 	{ A, A "max_handlers = 3 drain_timeout = 1s\n", "=a", "", false, false },
 	{ A, A "redis { server = \"b\" database = 3 }\n", "=a", "redis", false, false },
 	{ A, A "name = \"x\" redis { timeout = 1s }\n", "=a", "name redis", false, false },

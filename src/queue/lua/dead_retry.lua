@@ -28,6 +28,7 @@ local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 call('HLEN', C)
 call('HLEN', D)
 call('XLEN', X)
+local retries = call('ZCARD', R)
 --@ include full
 local crammed = is_full(R)
 call('ZREMRANGEBYRANK', B, 1, 0)
@@ -82,9 +83,10 @@ for i = 2, #ARGV do
     if moved > 0 and bytes > room then break end
 --@ for list
     -- A retry takes more memory than its letter.
-    if crammed and call('ZCARD', R) >= MANY then
+    if crammed and retries + moved >= MANY then
       if moved > 0 then break end
-      return redis.error_reply('OOM Redis is full (maxmemory), and has ' .. MANY .. ' retries of this queue')
+      return redis.error_reply('OOM Redis is full (maxmemory), and has ' ..
+          MANY .. ' retries of this queue')
     end
 --@ end
     put(letter, id, body, saved)

@@ -9,7 +9,7 @@
 local took, counted, last, aside, oldest_left = 0, 0, ' ' .. stamp .. ' ', 0, ARGV[11] == 'left'
 local by_text = gsub(by, '%p', '%%%0')
 local escape = find(by, '/', 1, true) and '\\' or '\\u'
-local HELD_MOST = 10000
+local HELD_MOST = 100000
 local may_hold, blocked = not crammed and math.max(HELD_MOST - held_before, 0) or 0, false
 -- ident() and group_member() may both have to decode a message.
 decodes = 2 * decodes
