@@ -148,7 +148,7 @@ filter(void)
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 2,
 		    SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_NETLINK),
-		    SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE));
+		    SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE, 0));
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
 		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
