@@ -81,7 +81,6 @@ void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 void		 consumer_renew(struct consumer *);	/* see queue_renew() */
 
-
 /* For status, heartbeat, metrics. */
 const struct queue_config *consumer_config(const struct consumer *);
 const char		*consumer_state_name(const struct consumer *);
