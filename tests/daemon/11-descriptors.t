@@ -18,7 +18,7 @@ without() {	# DESCRIPTORS COMMAND...
 	(
 		case $_closed in *0*) exec 0<&- ;; *) exec </dev/null ;; esac
 		case $_closed in *1*) exec 1>&- ;; *) exec >"$T/1" ;; esac
-		case $_closed in *2*) exec 2>&- ;; *) exec 2>"$T/2" ;; esac
+		case $_closed in *2*) exec 2>&- ;; *) exec 2>>"$T/2.log" ;; esac
 		exec timeout 60 "$@"
 	) || STATUS=$?
 }
@@ -44,3 +44,6 @@ for closed in '' 0 1 2 01 02 12 012; do
 	is "$STATUS" $want "rqctl push without \"$closed\": status $want"
 done
 is "$(r llen q)" 0 'and has pushed nothing'
+like "$(cat "$T/2.log")" 'reason=log_failed target=/dev/full error="No space left' 'standard error is told'
+check_keys
+check_logs

@@ -65,7 +65,6 @@ done <"$T/cases"
 
 # A file that an editor has saved with a byte order mark, and one that was corrected.
 printf '\357\273\277B=2\n' >"$T/words.env"
-ctl probe words >/dev/null
 ok 'log_wait 20 "event=acked queue=words"' 'a corrected env_file, with a byte order mark: the message runs'
 is "$(log_count 'Unknown error')" 0 'every error has a text'
 

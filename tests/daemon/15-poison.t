@@ -28,6 +28,7 @@ log_wait 20 event=ready
 } | r >/dev/null
 ok 'log_wait 90 "event=dead queue=mixed " 20' 'bad messages become dead letters'
 is "$(log_count 'event=suspended queue=mixed ')" 0 'and do not suspend the queue, because others succeed'
+log_wait 90 'event=acked queue=mixed ' 80
 is "$(log_count 'event=acked queue=mixed ')" 80 'which are all done'
 is "$(log_count 'event=dead queue=mixed .*attempt=4 ')" 20 'each after all its attempts'
 

@@ -164,9 +164,12 @@ RQD_SERVER=" unix:$SOCK
 " rqd -t -q orders -- "$T/fine"
 is $status 0 'nor for rqd'
 for server in 'no host' localhost:99999 sentinel://m; do
-	like "$(RQD_SERVER=$server "$RQCTL" ping 2>&1; echo $?)" "^rqctl: RQD_SERVER: \"$server\"" \
+	out=$(RQD_SERVER=$server "$RQCTL" ping 2>&1)
+	is $? 64 "rqctl: RQD_SERVER=$server: usage"
+	like "$out" "^rqctl: RQD_SERVER: \"$server\"" \
 	    "rqctl: RQD_SERVER=$server: the error names the variable"
 	RQD_SERVER=$server rqd -t -q orders -- "$T/fine"
+	is $status 78 "rqd: RQD_SERVER=$server: configuration"
 	like "$(cat "$T/2")" "^rqd: RQD_SERVER: \"$server\"" 'and that of rqd'
 done
 

@@ -232,7 +232,8 @@ bad 'Q{\n env_message = {"TO",\n "=to", "TO="} }' '2: "TO" in env_message: write
 bad 'Q{ env_message = {"A=a",\n "1A=x"} }' '2: "1A=x" in env_message: write "NAME=member"'
 bad 'Q{ env_message = {"A-B=x"} }' '1: "A-B=x" in env_message'
 for name in RQD_ID RQD_NEW LD_PRELOAD LD_X PATH IFS BASH_ENV ENV SHELLOPTS BASHOPTS BASH_FUNC_x PS4 \
-    PROMPT_COMMAND GCONV_PATH GLIBC_TUNABLES LOCPATH NLSPATH MALLOC_CHECK_ HOSTALIASES RES_OPTIONS; do
+    PROMPT_COMMAND GCONV_PATH GLIBC_TUNABLES LOCPATH NLSPATH MALLOC_CHECK_ HOSTALIASES RES_OPTIONS GETCONF_DIR \
+    LOCALDOMAIN; do
 	bad "Q{ env_message = {\"ENVX=x\", \"PATHS=x\",\n\n \"$name=x\"} }" "3: $name in env_message: a message cannot set this variable"
 done
 bad 'Q{\n env_message = {"A=a",\n "B=a",\n "A=b"} }' '4: env_message sets A twice'

@@ -86,7 +86,7 @@ done
 r set wrong text >/dev/null
 r set pausedPAUSED 1 >/dev/null
 r set none2PAUSED 1 >/dev/null
-r set shortPAUSED 1 px 4000 >/dev/null
+r set shortPAUSED 1 >/dev/null
 began=$(msec)
 try() {	# NAME COMMAND [OPTION...]
 	_name=$1 _command=$2
@@ -103,6 +103,8 @@ try none2 "$T/no-such-command"
 try paused "$T/work"
 try short "$T/work"
 try wrong "$T/work"
+log_wait 20 event=ready 1 short
+r pexpire shortPAUSED 2000 >/dev/null
 try quiet "$T/waits"
 log_wait 20 event=started 1 quiet
 rqd_signal USR2 quiet

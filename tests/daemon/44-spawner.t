@@ -117,10 +117,10 @@ wait_ok 10 'gone $(cat "$T/out/left" "$T/out/left2")' 'what a handler of another
 if command -v prlimit >/dev/null; then
 	prlimit --pid "$S" --nofile=4:
 	r lpush dev '{"id":"short"}' >/dev/null
-	wait_ok 10 'log_wait 10 "event=returned queue=dev id=short .*Too many open files"' 'without a descriptor for it a handler is not started'
+	ok 'log_wait 20 "event=returned queue=dev id=short .*Too many open files"' 'without a descriptor for it a handler is not started'
 	ok 'is_alive $PID && is_alive $S' 'rqd goes on'
 	prlimit --pid "$S" --nofile=1024:
-	wait_ok 20 'log_wait 20 "event=acked queue=dev id=short attempt=1 "' 'it is started later, in its first attempt'
+	ok 'log_wait 40 "event=acked queue=dev id=short attempt=1 "' 'it is started later, in its first attempt'
 fi
 
 # -- reload ------------------------------------------------------------------------

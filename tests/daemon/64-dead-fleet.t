@@ -30,8 +30,7 @@ C
 	wait_for 30 '[ "$(log_count event=acked "d$turn")" -eq $N ]'
 	median=$(late)
 	note "the median is $median ms late"
-	rqd_signal TERM "d$turn"
-	rqd_wait "d$turn"
+	rqd_stop "d$turn"
 	# A busy machine may be late; one that waits for the dead is so each time.
 	[ "$median" -ge 300 ] || break
 done

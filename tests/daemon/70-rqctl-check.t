@@ -122,18 +122,26 @@ says 1 'warning: o: suspended, and without messages: a|b' --waiting 10 --dead 10
 says 0 '' --dead 10 q
 r set wBACKUP x >/dev/null
 r set w x >/dev/null
-like "$(ctl check --waiting 10 --dead 10 w; echo $?)" '^error: w: WRONGTYPE' 'a number that is not known'
+out=$(ctl check --waiting 10 --dead 10 w)
+is $? 2 'a number that is not known: the status'
+like "$out" '^error: w: WRONGTYPE' 'and why'
 
 # -- it cannot tell ---------------------------------------------------------------------
 
 for bad in 10: : '' x 10:x x:10 -1 1.5 5m 10:20:30 1000000000001 @10 10:2; do
-	like "$(ctl check --dead "$bad" 2>&1; echo $?)" "^rqctl: --dead: \"$bad\".*write 10(:100| or 10:100)\$" "--dead '$bad': what to write"
+	out=$(ctl check --dead "$bad" 2>&1)
+	is $? 3 "--dead '$bad': unknown"
+	like "$out" "^rqctl: --dead: \"$bad\".*write 10(:100| or 10:100)\$" "--dead '$bad': what to write"
 done
 for bad in 5 5m:1 x: 1h:5m; do
-	like "$(ctl check --latency "$bad" 2>&1; echo $?)" "^rqctl: --latency: \"$bad\".*write 5m(:30m| or 5m:30m)\$" "--latency '$bad'"
+	out=$(ctl check --latency "$bad" 2>&1)
+	is $? 3 "--latency '$bad': unknown"
+	like "$out" "^rqctl: --latency: \"$bad\".*write 5m(:30m| or 5m:30m)\$" "--latency '$bad'"
 done
 is "$(ctl check --dead x 2>/dev/null; echo $?)" 3 'wrong usage: unknown'
-like "$(ctl check -c "$T/none.conf" 2>&1; echo $?)" "$T/none.conf: No such file" 'no configuration'
+out=$(ctl check -c "$T/none.conf" 2>&1)
+is $? 3 'no configuration: unknown'
+like "$out" "$T/none.conf: No such file" 'no configuration'
 OUT=$("$RQCTL" --server "unix:$T/none" check --dead 5 2>&1)
 is "$? $(printf '%s\n' "$OUT" | wc -l)" '2 1' 'no Redis: status, one line'
 like "$OUT" "^rqctl: redis unix:$T/none: " 'no Redis: why'

@@ -50,38 +50,38 @@ C
 log_wait 30 event=ready
 INSTANCE=$(log_lines event=started | log_field instance)
 wait_for 30 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
-RQD="-c $T/rqd.conf"
+OPTS="-c $T/rqd.conf"
 push() { r lpush q "{\"id\":\"$1\",\"g\":\"$2\"}" >/dev/null; }
 push a1 a
 wait_for 30 '[ -e "$T/began" ]'
 for id in a2 b1 a3 b2; do push $id ${id%?}; done
 r zadd qDELAYED 4e9 '{"id":"a4","g":"a"}' 4e9 '{"id":"b4","g":"b"}' >/dev/null
-is "$("$RQCTL" $RQD cancel q --group a -n | sort | tr '\n' ,)" \
+is "$("$RQCTL" $OPTS cancel q --group a -n | sort | tr '\n' ,)" \
     "would be cancelled: a1 of q, running on $INSTANCE,would be cancelled: a2 of q, waiting,would be cancelled: a3 of q, waiting,would be cancelled: a4 of q, delayed," 'cancel --group -n'
-is "$("$RQCTL" $RQD cancel q --group a | wc -l)" 4 'cancel --group'
+is "$("$RQCTL" $OPTS cancel q --group a | wc -l)" 4 'cancel --group'
 wait_ok 30 '[ "$(log_count "event=cancelled queue=q id=a1")" = 1 ]' 'also the one in flight'
 log_wait 30 'event=delivered queue=q id=b1'
 is "$(log_count 'event=delivered queue=q id=a[234]') $(r --raw zrange qDELAYED 0 -1)" \
     '0 {"id":"b4","g":"b"}' 'none of the group is left, all others are'
 push b3 b
-is "$("$RQCTL" $RQD cancel q --group b --retry | wc -l)" 1 '--retry: only what runs'
-is "$("$RQCTL" $RQD cancel q --group none 2>&1; echo $?)" 'rqctl: q has no message of group none that waits or runs
+is "$("$RQCTL" $OPTS cancel q --group b --retry | wc -l)" 1 '--retry: only what runs'
+is "$("$RQCTL" $OPTS cancel q --group none 2>&1; echo $?)" 'rqctl: q has no message of group none that waits or runs
 1' 'no such group'
-is "$("$RQCTL" $RQD cancel q x --group b 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
+is "$("$RQCTL" $OPTS cancel q x --group b 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
 64' 'ids and a group'
-is "$("$RQCTL" $RQD cancel q 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
+is "$("$RQCTL" $OPTS cancel q 2>&1; echo $?)" 'rqctl: select messages: by id, or by --group GROUP
 64' 'neither'
-is "$("$RQCTL" $RQD cancel dead --group b 2>&1; echo $?)" 'rqctl: dead has no group_by, so no groups
+is "$("$RQCTL" $OPTS cancel dead --group b 2>&1; echo $?)" 'rqctl: dead has no group_by, so no groups
 64' 'no groups'
 
 r xadd deadDEAD '*' id 1 message m >/dev/null
 r xadd deadDEAD '*' id 2 message m >/dev/null
 by="by=$(id -un)@[^ ]*"
-"$RQCTL" $RQD dead drop dead 1 -y >/dev/null
+"$RQCTL" $OPTS dead drop dead 1 -y >/dev/null
 wait_ok 30 '[ "$(log_count "level=warn event=removed queue=dead $by count=1 verb=\"dead drop\"")" = 1 ]' 'dead drop is logged'
-"$RQCTL" $RQD purge dead --dead -y >/dev/null
+"$RQCTL" $OPTS purge dead --dead -y >/dev/null
 wait_ok 30 '[ "$(log_count "event=removed queue=dead $by count=1 verb=\"purge --dead\"")" = 1 ]' 'purge'
-"$RQCTL" $RQD delayed cancel q b4 -y >/dev/null
+"$RQCTL" $OPTS delayed cancel q b4 -y >/dev/null
 wait_ok 30 '[ "$(log_count "event=removed queue=q $by count=1 verb=\"delayed cancel\"")" = 1 ]' 'delayed cancel'
 r lpush gone x >/dev/null
 ctl forget gone --force -y >/dev/null
@@ -99,7 +99,7 @@ me
 1'; do
 	r publish "rqd:control:$INSTANCE" "$hint" >/dev/null
 done
-"$RQCTL" $RQD cancel q --group b >/dev/null
+"$RQCTL" $OPTS cancel q --group b >/dev/null
 r del deadDEAD >/dev/null
 rqd_stop
 is "$(log_count event=removed)" 4 'what is no such hint is not logged'

@@ -88,7 +88,7 @@ r config resetstat >/dev/null
 is "$(status "$RQCTL" lock h --wait 3s -- true)" 75 'a longer wait'
 tries() { r info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'; }
 calls=$(tries)
-ok '[ "$calls" -le 40 ]' "who waits tries some five to ten times a second ($calls in 3 s)"
+ok '[ "$calls" -ge 6 ] && [ "$calls" -le 40 ]' "who waits tries some five to ten times a second ($calls in 3 s)"
 "$RQCTL" lock h -- date +%s%N >"$T/had" &
 waiter=$!
 wait_for 30 '[ "$(tries)" -gt "$((calls + 1))" ]'
@@ -108,17 +108,6 @@ kill -TERM $holder
 wait $holder
 is $? 143 'SIGTERM is passed on to the command'
 is "$(keys)" '' 'nothing is left'
-
-# Tracking may be forbidden: then it polls.
-r acl setuser default -client >/dev/null
-hold
-"$RQCTL" lock h -- echo >"$T/had" & waiter=$!
-sleep 0.3
-: >"$T/go"
-is "$(ended)" 0 'without tracking: the holder ends'
-wait $waiter
-is $? 0 'without tracking: the next one has it'
-r acl setuser default +client >/dev/null
 
 # -- a key without a time to live ---------------------------------------------------------
 

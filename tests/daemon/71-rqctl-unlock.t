@@ -5,7 +5,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 redis_start
 RQD_SERVER=unix:$SOCK
-export RQD_SERVER T
+export RQD_SERVER
 fails() { # STATUS REGEX COMMAND...
 	_want=$1 _re=$2
 	shift 2
@@ -30,7 +30,7 @@ fails 75 'held by another program: "peer"; --force breaks it' "$RQCTL" unlock a
 fails 64 'add -y' "$RQCTL" unlock --force a
 is "$("$RQCTL" unlock --force -n a) $(r exists Lock:a)" 'would break a 1' 'dry run'
 is "$("$RQCTL" unlock --force -y a) $(r exists Lock:a)" 'broke a 0' 'another program'
-"$RQCTL" lock a --ttl 3s -- sleep 1000 2>"$T/err" & holder=$!
+"$RQCTL" lock a --ttl 3s -- sleep 1000 2>/dev/null & holder=$!
 wait_for 30 '[ "$(r exists Lock:a)" = 1 ]'
 is "$("$RQCTL" unlock --force -y --json a | tr -d ' \n')" '{"name":"a","broken":1,"dry_run":false}' 'rqctl, JSON'
 wait $holder

@@ -118,7 +118,8 @@ lines() {	# TEXT LEASED OTHERS [PATTERN=OUTCOME]...
 		done
 		echo "$_q $_want"
 	done | sort >"$T/want"
-	wait_for 60 all_have
+	wait_for 60 'all_have || ! is_child "$PID"'
+	is_child "$PID" || { fail "$_lines: the daemon has ended"; exit 1; }
 	if cmp -s "$T/want" "$T/got"; then pass "$_lines"; else
 		fail "$_lines"
 		diff "$T/want" "$T/got" | sed 's/^/# /'

@@ -115,7 +115,7 @@ head_of_check() {	# WHOSE SOURCES
 
 sources() {	# FOLDER
 	mkdir "$1"
-	tar -C "$SRCDIR" --exclude=./build --exclude=./build-asan --exclude=./build-clang --exclude=./.git -cf - . | tar -x -C "$1"
+	tar -C "$SRCDIR" --exclude=./build --exclude=./build-asan --exclude=./build-clang --exclude=./build-way --exclude=./.git -cf - . | tar -x -C "$1"
 }
 
 AS_USER=''

@@ -463,6 +463,7 @@ count_children(pid_t pid, unsigned *alive)
 static unsigned
 orphans_behind(const char *command)
 {
+	usec_t end = clock_mono() + unit_time(2 * MINUTE);
 	struct got *many, *one;
 	unsigned alive, left;
 	pid_t spawner;
@@ -475,8 +476,10 @@ orphans_behind(const char *command)
 	many = start("many\n");
 	await_lines(1);
 	spawner = printed_pid();
-	while (count_children(spawner, &alive) <= ORPHANS)
+	while (count_children(spawner, &alive) <= ORPHANS) {
 		turn_for(10 * MSEC);
+		assert_true(clock_mono() < end);
+	}
 	one = start("one\n");
 	await_lines(2);
 	/* All are to be seen at once, and the spawner is to be no faster than this process. */
@@ -484,8 +487,10 @@ orphans_behind(const char *command)
 	assert_int_equal(kill(spawner, SIGSTOP), 0);
 	assert_int_equal(kill(many->run->pid, SIGKILL), 0);
 	assert_int_equal(kill(one->run->pid, SIGKILL), 0);
-	while (count_children(spawner, &alive) > 0 && alive > 0)
+	while (count_children(spawner, &alive) > 0 && alive > 0) {
 		(void)usleep(10000);
+		assert_true(clock_mono() < end);
+	}
 	assert_int_equal(kill(spawner, SIGCONT), 0);
 	await(&one->done, 1);
 	left = count_children(spawner, &alive);

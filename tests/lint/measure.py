@@ -4,8 +4,9 @@
     tests/lint/measure.py             the figures of this tree
     tests/lint/measure.py compare     compares them with measure.bounds, and
                                       prints those that are worse
-    ... | tests/lint/measure.py compare -
-                                      compares the rows of standard input
+    ... | tests/lint/measure.py compare way_
+                                      compares the rows of standard input, which
+                                      must have each bound that begins with way_
 
 A commit may lower a figure of measure.bounds, never raise it.  The figures that
 begin with way_ need a build of their own; bench/way.py prints them.
@@ -121,18 +122,22 @@ def measure():
     yield 'makefile_bytes', len(text_of(makefile).encode())
 
 
-def compare(rows):
+def compare(rows, prefix=''):
     bounds = dict(line.split() for line in text_of(BOUNDS).splitlines()
                   if line and not line.startswith('#'))
-    for name, figure in rows:
+    rows = {name: figure for name, figure in rows}
+    for name in bounds:
+        if name.startswith('way_') == (prefix == 'way_') and name not in rows:
+            print(f'{name} is missing')
+    for name, figure in rows.items():
         bound = int(bounds[name])
         if int(figure) > bound:
             print(f'{name} is {figure}, the bound is {bound}')
 
 
 def main(words):
-    if words == ['compare', '-']:
-        compare(line.split() for line in sys.stdin)
+    if words == ['compare', 'way_']:
+        compare((line.split() for line in sys.stdin), 'way_')
     elif words == ['compare']:
         compare(measure())
     elif not words:

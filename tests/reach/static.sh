@@ -13,7 +13,6 @@ ARCHIVE=$1
 shift
 unshare --pid --fork --mount true 2>/dev/null || skip_all 'no name spaces here'
 port=$((20000 + $$ % 10000))
-redis_args="--port $port --bind 127.0.0.1"
 tls=no
 case $ARCHIVE in *-notls*) ;; *) tls=yes ;; esac
 

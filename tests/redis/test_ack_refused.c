@@ -271,17 +271,22 @@ FIXTURE_TEST(test_readonly)
 
 FIXTURE_TEST(test_maxmemory)
 {
+	unsigned dead = 0;
+
 	push_numbers(20);
 	server_do(&server, "CONFIG SET maxmemory 100000");
 	box_start(&box, 3);
 	while (total_settled(&box) < 20) {
-		if (box.n > 0)
-			box_settle(&box, 0, box.n == 2 ? VERDICT_DEAD : VERDICT_ACK, false, 0);
-		else
+		if (box.n == 0) {
 			loop_turn(box.loop, SEC);
+			continue;
+		}
+		dead += box.n == 2;
+		box_settle(&box, 0, box.n == 2 ? VERDICT_DEAD : VERDICT_ACK, false, 0);
 	}
 	/* A letter may take more memory than its message frees, and waits then. */
-	assert_int_equal(box.settled[SETTLED_OK] + box.settled[SETTLED_DEFERRED], 20);
+	assert_in_range(box.settled[SETTLED_DEFERRED], 0, dead);
+	assert_int_equal(box.settled[SETTLED_OK], 20 - box.settled[SETTLED_DEFERRED]);
 	server_do(&server, "CONFIG SET maxmemory 0");
 }
 
