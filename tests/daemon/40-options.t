@@ -165,7 +165,7 @@ RQD_SERVER=" unix:$SOCK
 is $status 0 'nor for rqd'
 for server in 'no host' localhost:99999 sentinel://m; do
 	out=$(RQD_SERVER=$server "$RQCTL" ping 2>&1)
-	is $? 64 "rqctl: RQD_SERVER=$server: usage"
+	is $? 78 "rqctl: RQD_SERVER=$server: configuration"
 	like "$out" "^rqctl: RQD_SERVER: \"$server\"" \
 	    "rqctl: RQD_SERVER=$server: the error names the variable"
 	RQD_SERVER=$server rqd -t -q orders -- "$T/fine"

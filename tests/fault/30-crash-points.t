@@ -82,8 +82,9 @@ ONE=''
 if [ "$(id -u)" -eq 0 ]; then
 	ONE='privileged = false'
 	AS=''
-	chmod 777 "$T"
+	chmod 755 "$T"
 fi
+mkdir -m 777 "$T/out"
 # m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time, and m5 is
 # deferred once.  Where
 # the point has to do with large payloads, m1, m2, m5 and m8 are large: their ids are
@@ -92,18 +93,18 @@ handler work <<'H'
 q=${RQD_QUEUE}
 run() {	# ID ATTEMPT; sets status
 	n=${1##*[m-]}
-	echo "B $1 $2 $PPID" >>"$T/runs.$q"
-	[ "$KIND" != save ] || { echo "G $1 $2 ${RQD_SAVED-none}" >>"$T/runs.$q"; echo "save $1" >&3; }
+	echo "B $1 $2 $PPID" >>"$T/out/runs.$q"
+	[ "$KIND" != save ] || { echo "G $1 $2 ${RQD_SAVED-none}" >>"$T/out/runs.$q"; echo "save $1" >&3; }
 	status=0
 	case $n in
 	2) [ "$2" -gt 1 ] || status=1 ;;
 	3) status=65 ;;
 	4 | 7) sleep 1.3 ;;
-	5) grep -q "^E $1 .* deferred$" "$T/runs.$q" || status=deferred ;;
+	5) grep -q "^E $1 .* deferred$" "$T/out/runs.$q" || status=deferred ;;
 	esac
-	[ "$KIND" != defer ] || [ "$status" != 0 ] || grep -q "^E $1 .* deferred$" "$T/runs.$q" ||
+	[ "$KIND" != defer ] || [ "$status" != 0 ] || grep -q "^E $1 .* deferred$" "$T/out/runs.$q" ||
 	    status=deferred
-	echo "E $1 $2 $PPID $status" >>"$T/runs.$q"
+	echo "E $1 $2 $PPID $status" >>"$T/out/runs.$q"
 }
 case $KIND in batch | collect)
 	while read -r number attempt _ id && IFS= read -r _; do
@@ -121,10 +122,10 @@ case $KIND in batch | collect)
 esac
 id=$RQD_ID
 case $id in '~'*)
-	cat >"$T/large.$$"
-	id=$(head -c 40 "$T/large.$$" | sed 's/{"id":"\([^"]*\)".*/\1/')
-	[ "$(wc -c <"$T/large.$$")" -ge 300000 ] || id=cut
-	rm "$T/large.$$"
+	cat >"$T/out/large.$$"
+	id=$(head -c 40 "$T/out/large.$$" | sed 's/{"id":"\([^"]*\)".*/\1/')
+	[ "$(wc -c <"$T/out/large.$$")" -ge 300000 ] || id=cut
+	rm "$T/out/large.$$"
 	;;
 esac
 run "$id" "$RQD_ATTEMPT"
@@ -187,7 +188,7 @@ push() {	# NUMBER POINT
 		rqd_signal TERM "a$1"
 		;;
 	*term+*)
-		wait_for 60 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/runs.p$1'" || fail "$2: m4 runs"
+		wait_for 60 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/out/runs.p$1'" || fail "$2: m4 runs"
 		rqd_signal TERM "a$1"
 		;;
 	esac
@@ -258,7 +259,7 @@ problems() {	# NUMBER POINT
 	esac
 	# A call drawn may come after the last one: it is killed while it idles then.
 	grep -qsa "^CRASH" "$T/crash.$q" || [ "${2#call:}" != "$2" ] || echo "not reached: status $STATUS"
-	awk -v prefix="$prefix" -v kind="${2%%/*}" "$FINDINGS" "$T/runs.$q" >"$T/findings"
+	awk -v prefix="$prefix" -v kind="${2%%/*}" "$FINDINGS" "$T/out/runs.$q" >"$T/findings"
 	while read -r what m; do
 		case $what in
 		duplicates) DUPLICATES=$((DUPLICATES + m)) ;;

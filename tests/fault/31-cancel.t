@@ -18,7 +18,9 @@ ONE=''
 if [ "$(id -u)" -eq 0 ]; then
 	ONE='privileged = false'
 	AS=''
-	chmod 777 "$T"
+	chmod 755 "$T"
+	touch "$T/runs"
+	chmod 666 "$T/runs"
 fi
 handler hold <<'H'
 [ -n "$RQD_ID" ] || read -r _ _ _ RQD_ID	# a batch of one

@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -97,6 +98,11 @@ clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	void *ptid, *tls, *ctid;
 	va_list ap;
 
+	/* With it, the spawner finds out whether it can share its memory. */
+	if ((flags & CLONE_VFORK) != 0 && !shim->shares) {
+		errno = EPERM;
+		return -1;
+	}
 	if (shim->fork_error != 0)
 		return fails(shim->fork_error, &shim->forks_failed);
 	va_start(ap, arg);

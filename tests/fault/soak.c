@@ -356,7 +356,11 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	bool leaks = false;
 
 	world_start(rqd, proxy, shim);
-	report(await_daemons(), "every daemon writes its heartbeat");
+	if (!await_daemons()) {
+		report(false, "every daemon writes its heartbeat");
+		return;
+	}
+	report(true, "every daemon writes its heartbeat");
 	for (quiet = now() + 1; now() < quiet;)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++)
@@ -432,8 +436,11 @@ main(int argc, char **argv)
 	soak_pipe = getenv("PIPE") != NULL;
 	wanted_faults = (size_t)number_of("FAULTS", 20);
 	soak_messages = number_of("MESSAGES", 300);
-	/* Handlers write there, too. */
-	if ((soak_dir = mkdtemp(dir)) == NULL || chmod(soak_dir, 0777) == -1)
+	if ((soak_dir = mkdtemp(dir)) == NULL || chmod(soak_dir, 0755) == -1)
+		return 99;
+	/* Handlers write there, too.  rqd trusts no configuration beside what others may write. */
+	snprintf(self, sizeof(self), "%s/out", soak_dir);
+	if (mkdir(self, 0777) == -1 || chmod(self, 0777) == -1)
 		return 99;
 	snprintf(self, sizeof(self), "%s/soak", soak_dir);
 	soak_self = self;

@@ -450,7 +450,7 @@ FAULT_BEGIN(no_fork)
 	unsigned which = (unsigned)(seconds * 1e4) % 2;
 
 	UNUSED;
-	if (is_starting(slot))
+	if (is_starting(slot) || daemons[slot].shim->shares)
 		return false;
 	snprintf(detail, size, "%s", start_errors[which].name);
 	daemons[slot].shim->fork_error = start_errors[which].error;
@@ -470,7 +470,7 @@ FAULT_BEGIN(no_exec)
 	unsigned which = (unsigned)(seconds * 1e4) % 2;
 
 	UNUSED;
-	if (is_starting(slot))
+	if (is_starting(slot) || daemons[slot].shim->shares)
 		return false;
 	snprintf(detail, size, "%s", start_errors[which].name);
 	daemons[slot].shim->exec_error = start_errors[which].error;

@@ -145,7 +145,7 @@ runs_read(size_t *n)
 	char path[256];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/runs", soak_dir);
+	snprintf(path, sizeof(path), "%s/out/runs", soak_dir);
 	if ((f = fopen(path, "r")) != NULL) {
 		runs_scan(f);
 		fclose(f);

@@ -218,7 +218,7 @@ record(const char *dir, char what, long n, int attempt, int value)
 	char path[256], line[128];
 	int fd, len;
 
-	snprintf(path, sizeof(path), "%s/runs", dir);
+	snprintf(path, sizeof(path), "%s/out/runs", dir);
 	len = snprintf(line, sizeof(line), "%c %ld %d %d %d %.6f\n", what, n, attempt,
 	    (int)getpid(), value, now());
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -313,7 +313,7 @@ work_or_defer(long n, int attempt, unsigned slot)
 static void
 late_path(const char *dir, long n, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s/late.%ld", dir, n);
+	snprintf(buf, size, "%s/out/late.%ld", dir, n);
 }
 
 static bool
