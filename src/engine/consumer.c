@@ -39,6 +39,7 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "engine/event_log.h"
+#include "engine/last_errors.h"
 #include "engine/suspension.h"
 #include "loop/timer.h"
 
@@ -143,6 +144,7 @@ struct consumer {
 	enum fetch_status	 last;
 
 	struct suspension	 suspension;
+	struct last_errors	 last_errors;
 	struct stats	 stats;
 	struct stall	 stall;
 	struct defer	 update;
@@ -963,6 +965,16 @@ consumer_ended(struct consumer *c, struct flight *f)
 	consumer_touch(c);
 }
 
+static void
+consumer_note_error(struct consumer *c, const struct message *msg, const struct verdict *v,
+    const struct result *r)
+{
+	char *cause = event_log_cause(c->cfg, v, r);
+
+	last_errors_add(&c->last_errors, msg, cause);
+	free(cause);
+}
+
 /* One message has its result; a batch may go on. */
 static void
 consumer_done(struct message *msg, struct result *r, void *arg)
@@ -980,6 +992,8 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	    !suspension_blames(&c->suspension, msg);
 	v = outcome_decide(msg, r, doubted, random_unit());
 	times = suspension_note(&c->suspension, msg, &v);
+	if (v.op == VERDICT_RETRY)
+		consumer_note_error(c, msg, &v, r);
 	if (times > 0 && (f->times == 0 || times < f->times))
 		f->times = times;
 	TAILQ_REMOVE(&f->messages, msg, entry);
@@ -1149,6 +1163,7 @@ consumer_free(struct consumer *c)
 	free(c->warning);
 	loop_defer_cancel(c->env->loop, &c->launch);
 	suspension_done(&c->suspension);
+	last_errors_done(&c->last_errors);
 	loop_defer_cancel(c->env->loop, &c->update);
 	config_unref(c->config);
 	free(c);
@@ -1288,6 +1303,12 @@ const struct suspension *
 consumer_suspension(const struct consumer *c)
 {
 	return &c->suspension;
+}
+
+const struct last_errors *
+consumer_last_errors(const struct consumer *c)
+{
+	return &c->last_errors;
 }
 
 const struct stats *

@@ -26,6 +26,7 @@
 
 #include "base/stats.h"
 #include "engine/dispatcher.h"
+#include "engine/last_errors.h"
 #include "engine/suspension.h"
 #include "handler/handler.h"
 #include "policy/stall.h"
@@ -88,6 +89,7 @@ enum consumer_block	 consumer_block(const struct consumer *);
 const char		*consumer_block_name(enum consumer_block);
 /* Why it is suspended, or why Redis refuses its results. */
 const struct suspension	*consumer_suspension(const struct consumer *);
+const struct last_errors	*consumer_last_errors(const struct consumer *);
 const struct stats	*consumer_stats(const struct consumer *);
 struct stall		*consumer_stall(struct consumer *);	/* the pages note and read it */
 /* See queue_waited(). */

@@ -128,6 +128,20 @@ add_settings(json_t *q, const struct queue_config *cfg)
 		json_set(q, "max_attempts:i", (int64_t)cfg->max_attempts);
 }
 
+/* The latest errors of messages that wait for another try; the latest comes first. */
+static json_t *
+errors_json(const struct consumer *c, size_t most)
+{
+	const struct last_errors *errors = consumer_last_errors(c);
+	const struct last_error *e;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < most && (e = last_errors_at(errors, i)) != NULL; i++)
+		json_array_append_new(list, json_set(json_object(), "tag:s error:s", e->tag,
+		    e->text));
+	return list;
+}
+
 static json_t *
 queue_json(const struct consumer *c, size_t most, bool causes)
 {
@@ -170,6 +184,8 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		json_set(q, "usual:f", clock_seconds(stats->usual));
 	if (stats->cpu > 0)
 		json_set(q, "cpu:f maxrss:i", clock_seconds(stats->cpu), stats_maxrss(stats));
+	if (causes)
+		json_set(q, "errors:j", errors_json(c, most));
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "base/util.h"
 #include "redis/reply.h"
+#include "status/json_bytes.h"
 
 #define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
 #define COUNT_MAX	1e12	/* sums over a fleet stay exact below it */
@@ -62,6 +63,10 @@ static const struct member delivery_members[] = {
 	{ "attempt", TYPE_INTEGER }, { "pid", TYPE_INTEGER }, { "age", TYPE_NUMBER },
 	{ "id", TYPE_TEXT }, { "id_base64", TYPE_TEXT }, { "tag", TYPE_TEXT },
 	{ "tag_base64", TYPE_TEXT }, { "progress", TYPE_TEXT },
+};
+
+static const struct member error_members[] = {
+	{ "tag", TYPE_TEXT }, { "tag_base64", TYPE_TEXT }, { "error", TYPE_TEXT },
 };
 
 size_t
@@ -120,13 +125,24 @@ known(const json_t *from, const struct member *members, size_t n)
 	return to;
 }
 
+/* A new array of objects with those members that the elements of `from` have. */
+static json_t *
+known_list(const json_t *from, const struct member *members, size_t n)
+{
+	json_t *list = json_array(), *e;
+	size_t i;
+
+	json_array_foreach(from, i, e)
+		json_array_append_new(list, known(e, members, n));
+	return list;
+}
+
 /* A new object with the known members; NULL: not a heartbeat, or one that is too large. */
 static json_t *
 read_beat(const char *text, size_t len)
 {
-	json_t *all, *beat = NULL, *queues = NULL, *q, *to, *key, *list, *e;
+	json_t *all, *beat = NULL, *queues = NULL, *q, *to, *key;
 	const char *name;
-	size_t i;
 
 	if (fleet_weight(text, len) > BEAT_WEIGHT_MAX)
 		return NULL;
@@ -142,11 +158,10 @@ read_beat(const char *text, size_t len)
 		    (key != NULL && !is_of_type(key, TYPE_TEXT)))
 			continue;
 		to = known(q, queue_members, ARRAY_LEN(queue_members));
-		list = json_array();
-		json_array_foreach(json_object_get(q, "in_hand"), i, e)
-			json_array_append_new(list, known(e, delivery_members,
-			    ARRAY_LEN(delivery_members)));
-		json_object_set_new(to, "in_hand", list);
+		json_object_set_new(to, "in_hand", known_list(json_object_get(q, "in_hand"),
+		    delivery_members, ARRAY_LEN(delivery_members)));
+		json_object_set_new(to, "errors", known_list(json_object_get(q, "errors"),
+		    error_members, ARRAY_LEN(error_members)));
 		json_object_set_new(queues, name, to);
 	}
 	json_decref(all);
@@ -297,6 +312,27 @@ bool
 fleet_is_delivery(const json_t *entry)
 {
 	return json_object_get(entry, "id") != NULL || json_object_get(entry, "id_base64") != NULL;
+}
+
+/* The latest error of a message is the first in the list of its daemon. */
+const char *
+fleet_error(const struct fleet *f, const char *key, const char *tag, size_t len)
+{
+	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
+	const char *name = json_object_iter_key(json_object_iter(want)), *text = "";
+	const json_t *list, *e;
+	size_t k;
+
+	for (size_t i = 0; i < f->n && text[0] == '\0'; i++) {
+		list = json_object_get(fleet_queue(&f->daemons[i], key), "errors");
+		json_array_foreach(list, k, e)
+			if (json_equal(json_object_get(e, name), json_object_get(want, name))) {
+				text = fleet_text(e, "error");
+				break;
+			}
+	}
+	json_decref(want);
+	return text;
 }
 
 /* Finds the oldest delivery that a daemon lists, and counts those of the age `slow`. */

@@ -72,6 +72,12 @@ bool	fleet_is_delivery(const json_t *entry);
 /* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
+/*
+ * Why the message with this tag failed last, as far as a daemon that serves the queue tells it;
+ * borrowed from the fleet; "": none does.
+ */
+const char *fleet_error(const struct fleet *, const char *key, const char *tag, size_t len);
+
 /* A new object of a member of KEYS_QUEUES; NULL: the reply is none. */
 struct redisReply;
 json_t	*fleet_member(const struct redisReply *);
