@@ -132,17 +132,19 @@ touch "$T/hold"
 push 0 h
 wait_for 10 'began h | grep -q "h 0"'
 rqd_signal STOP
-many 100000 h
-push 7 other
-# Milliseconds of the processor: other tests may have most of it.
+# Milliseconds of the processor, by those that the pushes take: machines differ, and other tests
+# may have most of this one.
 cpu() { r info cpu | tr -d '\r' | awk -F: '/^used_cpu_(user|sys):/ { n += $2 } END { print int(1000 * n) }'; }
+pushed=$(cpu)
+many 100000 h
+pushed=$(($(cpu) - pushed))
+push 7 other
 start=$(msec) used=$(cpu)
 rqd_signal CONT
 wait_ok 20 'began other' 'behind 100,000 messages of one group another one starts'
 used=$(($(cpu) - used))
-note "after $(($(msec) - start)) ms; Redis was busy for $used ms"
-[ -z "${RQD_TEST_SLOW-}" ] || used=$((used / 4))
-ok "[ $used -lt 2000 ]" 'the flood costs the others less than 2 s'
+note "after $(($(msec) - start)) ms; Redis was busy for $used ms, with the pushes for $pushed ms"
+ok "[ $used -lt $((40 * pushed)) ]" 'the flood costs the others little'
 wait_for 20 '[ "$(r llen q)" = 0 ]'
 is "$(r zcard qHELD)" 100000 'they are held'
 ctl purge q --held -y >/dev/null

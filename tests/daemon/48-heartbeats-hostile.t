@@ -54,7 +54,7 @@ fleet() { value 'sorted(d["instance"].replace("'"$INSTANCE"'", "~own") for d in 
 wait_for 20 'get /status >"$T/status"; fleet | grep -q "odd.*types.* 4"'
 is "$(fleet)" "['long', 'odd', 'types', '~own'] 4" '/status shows what is a heartbeat, and counts the others'
 is "$(value '[sorted(d) for d in v["fleet"] if d["instance"] == "types"][0]' <"$T/status")" \
-    "['instance', 'queues', 'running', 'seen', 'states']" 'members of another type are left out'
+    "['instance', 'moods', 'queues', 'running', 'seen', 'states']" 'members of another type are left out'
 python3 - <<'P' | r --pipe >/dev/null
 import sys, time
 def send(*words):
