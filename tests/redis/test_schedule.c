@@ -13,7 +13,7 @@
  */
 static const char text[] = "if redis.call('EXISTS', 'truth') == 0 then return {'what', '1'} end\n"
     "redis.call('SET', 'grace', ARGV[4])\n"
-    "return {'new', redis.call('TIME')[1]}";
+    "return {'done', redis.call('TIME')[1], 1}";
 
 const struct script script_table[] = {
 	{ "schedule", text, sizeof(text) - 1, "" },
