@@ -738,9 +738,9 @@ messages_change(struct ctl *c, const struct action *a)
 		free(w.error);
 		free(who);
 	}
-	if (a->removes)
-		audit_removed(c, c->args.verb->name, w.done);
 	if (w.matched > 0 && (c->status == 0 || w.done > 0))
 		report(&w, a, dry);
+	if (a->removes)
+		audit_removed(c, c->args.verb->name, w.done);
 	end(&w, a->what);
 }

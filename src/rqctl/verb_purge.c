@@ -232,11 +232,11 @@ purge(struct purge *p)
 					    &gone[i]);
 		if (ctl_interrupted())
 			ctl_error(c, EX_INTERRUPTED, "interrupted");
-		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-			audit_part(c, &parts[i], gone[i]);
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 			all -= gone[i];
-		}
 		report(c, gone, c->status == 0 ? all : 0);
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+			audit_part(c, &parts[i], gone[i]);
 	}
 	free(text);
 }

@@ -134,6 +134,18 @@ is "$(ctl dead drop q a -y)" 'dropped 2 dead letters of q' 'drop: by id'
 is "$(ids dead list q)" '4000-0 2000-0 ' 'drop: the others are there'
 is "$(ctl dead drop q --all --yes --json | tr -d ' \n')" '{"queue":"q","dropped":2,"dry_run":false,"complete":true}' 'drop: all, JSON'
 
+# That daemons hear of it is a hint: it changes no status.
+fresh
+r acl setuser default -zrevrange >/dev/null
+out=$(ctl dead drop q 1000-0 -y 2>&1)
+is $? 0 'drop: the daemons cannot be told: the status'
+like "$out" '^dropped 1 dead letter of q$' 'drop: it is done'
+like "$out" '^rqctl: the daemons do not log it: redis .*NOPERM' 'drop: a note'
+out=$(ctl purge q --dead -y 2>&1)
+is $? 0 'purge: the daemons cannot be told: the status'
+like "$(printf '%s\n' "$out" | head -n 1)" '^purged 3 dead of q$' 'purge: first the result'
+r acl setuser default +zrevrange >/dev/null
+
 # -- a hundred thousand, interrupted ---------------------------------------------------------
 
 r flushall >/dev/null
