@@ -12,6 +12,7 @@
 #include "rqctl/picture.h"
 
 #define STEP		500		/* letters per call at most */
+#define LATEST		10000		/* dead letters to search for a hint */
 #define LETTER_COLUMNS \
 	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
@@ -304,9 +305,7 @@ messages_end_retries(struct walk *w, const struct words *members, int i, int n, 
 		if (reply == NULL)
 			return -1;
 		*gone += reply_int_at(reply, DROP_GONE);
-		if (bury && reply_int_at(reply, DROP_HELD) > 0)
-			ctl_error(w->ctl, EX_TEMPFAIL, "%.*s is still in flight, or cancelled",
-			    (int)members->len[i], members->v[i]);
+		w->kept += reply_int_at(reply, DROP_HELD);
 		reply_free(reply);
 	}
 	return n;
@@ -491,7 +490,8 @@ walk_times(struct walk *w)
 	long cut;
 	int rc = 0;
 
-	EACH_KEY(i, &w->ctl->target)
+	EACH_KEY(i, &w->ctl->target) {
+		w->since = 0;	/* each shard's master has a clock of its own */
 		for (size_t p = w->part == PART_RETRY; p < ARRAY_LEN(places); p++) {
 			w->at = (struct waiting_place){ .key = places[p] };
 			if (w->at.key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
@@ -506,6 +506,7 @@ walk_times(struct walk *w)
 				reply_free(page);
 			}
 		}
+	}
 }
 
 /* Walks over dead letters: a list has the newest first. */
@@ -646,31 +647,60 @@ begin(struct walk *w)
 	return 0;
 }
 
-/* Reports the ids that no message has, or that nothing was found, unless an error was reported. */
+/* Whether one of the latest dead letters has the id. */
+static bool
+is_letter(struct ctl *c, const char *const *id)
+{
+	struct select select = {
+		.ids = id, .nids = 1, .reason = "", .match = ""
+	};
+	struct letters l;
+	int n = 0;
+
+	letters_init(&l, c, &select);
+	l.newest = true;
+	l.cut = 0;
+	while (n == 0 && l.looked < LATEST && !ctl_interrupted())
+		n = letters_next(&l);
+	letters_done(&l);
+	return n > 0;
+}
+
+/* Reports an id that no message of the part has. */
+static void
+not_found(struct walk *w, const char *const *id, const char *what)
+{
+	struct ctl *c = w->ctl;
+	const char *queue = c->target.name;
+
+	if (w->part != PART_DEAD && is_letter(c, id))
+		ctl_error(c, EX_NOTHING,
+		    "%s is a dead letter: use rqctl dead retry %s %s", *id,
+		    queue, *id);
+	else
+		ctl_error(c, EX_NOTHING, "%s has no %s %s", queue, what, *id);
+}
+
+/*
+ * Reports the ids that no message has, or that nothing was found, unless an
+ * error was reported.  A walk that has changed as many as were counted has not
+ * looked for all ids.
+ */
 static void
 end(struct walk *w, const char *what)
 {
 	struct ctl *c = w->ctl;
-	bool ok = c->status == 0, none = ok && w->matched == 0 && w->select.nids == 0;
-	struct select id = { .nids = 1, .reason = "", .match = "" };
-	struct letters l;
-	int n;
+	bool ok = c->status == 0 && (w->most == 0 || w->matched < w->most);
+	bool none = ok && w->matched == 0 && w->select.nids == 0;
 
-	for (int i = 0; i < w->select.nids && ok; i++) {
-		if (w->found[i])
-			continue;
-		id.ids = &w->select.ids[i];
-		letters_init(&l, c, &id);
-		l.cut = 0;
-		for (n = 0; w->part != PART_DEAD && n == 0 && !ctl_interrupted();)
-			n = letters_next(&l);
-		letters_done(&l);
-		if (n > 0)
-			ctl_error(c, EX_NOTHING, "%s is a dead letter: use rqctl dead retry %s %s",
-			    *id.ids, c->target.name, *id.ids);
-		else
-			ctl_error(c, EX_NOTHING, "%s has no %s %s", c->target.name, what, *id.ids);
-	}
+	for (int i = 0; i < w->select.nids && ok; i++)
+		if (!w->found[i])
+			not_found(w, &w->select.ids[i], what);
+	if (w->kept > 0)
+		ctl_error(c, EX_TEMPFAIL,
+		    "%lld of %s stay%s: still in flight, or cancelled",
+		    (long long)w->kept, c->target.name,
+		    w->kept == 1 ? "s" : "");
 	if (none && select_is_narrow(&w->select))
 		ctl_error(c, EX_NOTHING, "no %s of %s matches", what, c->target.name);
 	else if (none)
@@ -704,6 +734,8 @@ report(const struct walk *w, const struct action *a, bool dry)
 
 	if (a->part == PART_DEAD)
 		json_set(o, "complete:t", c->status == 0);
+	if (w->kept > 0)
+		json_set(o, "kept:i", w->kept);
 	out_number(n, text);
 	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", dry ? "would be " : "", a->word,
 	    dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,
@@ -730,6 +762,8 @@ messages_change(struct ctl *c, const struct action *a)
 		ctl_catch_signals();
 		w.most = ask ? w.matched : 0;
 		w.matched = w.looked = w.total = 0;
+		memset(w.found, 0,
+		    (size_t)w.select.nids * sizeof(w.found[0]));
 		w.began = clock_mono();
 		w.action = a;
 		who = pausetext_who();
@@ -738,7 +772,7 @@ messages_change(struct ctl *c, const struct action *a)
 		free(w.error);
 		free(who);
 	}
-	if (w.matched > 0 && (c->status == 0 || w.done > 0))
+	if (w.done > 0 || (w.matched > 0 && w.kept == 0 && c->status == 0))
 		report(&w, a, dry);
 	if (a->removes)
 		audit_removed(c, c->args.verb->name, w.done);

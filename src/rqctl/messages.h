@@ -43,6 +43,7 @@ struct walk {
 	int64_t		 total;
 	int64_t		 matched;	/* messages that it has found */
 	int64_t		 done;		/* messages that were changed */
+	int64_t		 kept;		/* that a daemon has, or that were cancelled */
 };
 
 /*
@@ -76,7 +77,10 @@ void	messages_add(struct words *, const struct words *members, int i, int n);
 /* Steps of several verbs: makes members of QRETRY or QDELAYED due. */
 int	messages_make_due(struct walk *, const struct words *members, int i, int n,
 	    int64_t *gone);
-/* Deletes messages that wait in QRETRY; or buries them, one after the other. */
+/*
+ * Deletes messages that wait in QRETRY or QHELD; or buries them, one after the
+ * other.  Counts those that stay in w->kept.
+ */
 int	messages_end_retries(struct walk *, const struct words *members, int i, int n, bool bury,
 	    int64_t *gone);
 

@@ -118,6 +118,14 @@ between 'purge 2 dead of q' "r xadd qDEAD '*' id 3 message m3 >/dev/null" purge 
 is "$(r --raw xrange qDEAD - + | tail -1)" m3 'purge --dead'
 between 'drop 1 dead letter of q' "r xadd qDEAD '*' id 4 message m4 >/dev/null" dead drop q --all
 is "$(r --raw xrange qDEAD - + | tail -1)" m4 'dead drop --all'
+r del qDEAD >/dev/null
+r xadd qDEAD 7-7 id gone message m >/dev/null
+terminal -c "$T/purge.conf" dead drop q gone
+wait_for 30 "screen | grep -qF 'drop 1 dead letter of q? [y/N]'" || note "$(screen)"
+r xdel qDEAD 7-7 >/dev/null
+tm send-keys y Enter
+ended 1 'dead drop of what has gone while it asked: status'
+shows '^rqctl: q has no dead letter gone$' 'it says so'
 r del qDELAYED >/dev/null
 r zadd qDELAYED 4000000001 d1 >/dev/null
 between 'cancel 2 delayed messages of q' 'r zadd qDELAYED 4000000002 d2 4000000003 d3 >/dev/null' delayed cancel q --all

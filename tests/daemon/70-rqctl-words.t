@@ -71,6 +71,9 @@ is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl de
 1' 'retry now of a dead letter'
 is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no failed or deferred message 8
 1' 'retry now of nothing'
+r eval 'for i = 8, 11000 do redis.call("XADD", "qDEAD", "*", "id", i, "message", i) end' 0 >/dev/null
+is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: q has no failed or deferred message 7
+1' 'it looks at the latest 10,000 dead letters only'
 
 # -- check ------------------------------------------------------------------------------------
 
