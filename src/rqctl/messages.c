@@ -580,13 +580,13 @@ list_all(struct walk *w)
 }
 
 void
-messages_list(struct ctl *c, enum part part)
+messages_list(struct ctl *c)
 {
 	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
 	static const char *const one[] = { "retry", "delayed message", "dead letter" };
 	struct listing l;
 	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
-		.part = part };
+		.part = c->args.verb->action->part };
 	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
 	const char *queue = all ? "no queue" : c->target.name;
 	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
@@ -743,8 +743,9 @@ report(const struct walk *w, const struct action *a, bool dry)
 }
 
 void
-messages_change(struct ctl *c, const struct action *a)
+messages_change(struct ctl *c)
 {
+	const struct action *a = c->args.verb->action;
 	unsigned flags = c->args.verb->flags;
 	bool dry = ctl_given(c, OPT_DRY_RUN);
 	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||

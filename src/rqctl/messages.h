@@ -47,9 +47,10 @@ struct walk {
 };
 
 /*
- * What a verb changes.  step() changes up to n of them, by their members or letters,
- * from number i on.  It returns how many of these it has looked at, or -1 after an error was
- * reported; *gone: how many it has removed or moved.
+ * What a verb lists or changes: verb.action.  step() changes up to n messages,
+ * by their members or letters, from number i on.  It returns how many of these
+ * it has looked at, or -1 after an error was reported; *gone: how many it has
+ * removed or moved.  Lists need the part only.
  */
 struct action {
 	enum part	 part;
@@ -62,15 +63,15 @@ struct action {
 	bool		 removes;	/* daemons log it */
 };
 
-/* The verbs that list a part. */
-void	messages_list(struct ctl *, enum part);
+/* Runs the verbs that list a part. */
+verb_fn	messages_list;
 /* dead show and export; json: as one object per line; silent: no progress. */
 void	messages_write(struct ctl *, bool json, bool silent);
 /*
- * The verbs that change messages.  Before the question rqctl counts them, and afterwards it
- * changes at most as many.
+ * Runs the verbs that change messages.  Before the question rqctl counts them,
+ * and afterwards it changes at most as many.
  */
-void	messages_change(struct ctl *, const struct action *);
+verb_fn	messages_change;
 
 /* Adds n of the members, from number i on, to a command. */
 void	messages_add(struct words *, const struct words *members, int i, int n);
