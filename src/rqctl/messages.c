@@ -141,35 +141,61 @@ list_letter(struct listing *l, const struct letter *letter, double now)
 
 /* -- summaries ------------------------------------------------------------------------ */
 
-/* Counts a letter in w->summary: "WHY\nSAID" and how many. */
+/* As much of the text as a summary counts by: whole characters. */
+static struct bytes
+summary_said(const struct letter *letter)
+{
+	struct bytes said = letter_said(letter);
+
+	if (said.len <= SAID_MAX)
+		return said;
+	said.len = SAID_MAX;
+	while (said.len > SAID_MAX - 4 &&
+	    ((unsigned char)said.data[said.len] & 0xc0) == 0x80)
+		said.len--;
+	return said;
+}
+
+/*
+ * Counts a letter in w->summary: a row by the text that tells its failure from
+ * others.  The text is escaped, as members of JSON must be UTF-8.
+ */
 static void
 count_letter(struct walk *w, const struct letter *letter)
 {
-	struct bytes said = letter_said(letter);
+	struct bytes said = summary_said(letter);
 	struct buf text = BUF_INIT, why = BUF_INIT;
-	json_t *n;
+	json_t *row;
 
 	letter_why(letter, &why);
 	out_escape(&text, why.data, why.len);
-	buf_done(&why);
 	buf_addc(&text, '\n');
-	if (said.len > SAID_MAX)
-		said.len = SAID_MAX;
 	out_escape(&text, said.data, said.len);
-	n = json_object_get(w->summary, buf_str(&text));
-	if (n == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
+	row = json_object_get(w->summary, buf_str(&text));
+	if (row == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
 		buf_clear(&text);
 		buf_puts(&text, "others\n");
-		n = json_object_get(w->summary, buf_str(&text));
+		buf_clear(&why);
+		buf_puts(&why, "others");
+		said.len = 0;
+		row = json_object_get(w->summary, buf_str(&text));
 	}
-	json_object_set_new_nocheck(w->summary, buf_str(&text),
-	    json_integer(json_integer_value(n) + 1));
+	if (row == NULL) {
+		row = json_set(json_object(), "count:i why:b", (int64_t)0,
+		    buf_str(&why), why.len);
+		json_set(row, said.len > 0 ? "error:b" : "error:s",
+		    said.len > 0 ? said.data : NULL, said.len);
+		json_object_set_new(w->summary, buf_str(&text), row);
+	}
+	json_set(row, "count:i", fleet_count(row, "count") + 1);
 	buf_done(&text);
+	buf_done(&why);
 }
 
 struct counted {
 	const char	*text;
-	json_int_t	 n;
+	json_t		*row;
+	int64_t		 n;
 };
 
 static int
@@ -186,21 +212,18 @@ by_count(const void *a, const void *b)
 static void
 list_summary(struct listing *l, json_t *summary)
 {
-	struct counted *all = xcalloc(json_object_size(summary) + 1, sizeof(*all));
+	size_t n = 0, max = json_object_size(summary);
+	struct counted *all = xcalloc(max + 1, sizeof(*all));
 	const char *text;
-	size_t i = 0, n, len;
-	json_t *value;
+	json_t *row;
 
-	json_object_foreach(summary, text, value)
-		all[i++] = (struct counted){ text, json_integer_value(value) };
-	n = i;
+	json_object_foreach(summary, text, row)
+		all[n++] = (struct counted){
+			text, row, fleet_count(row, "count")
+		};
 	qsort(all, n, sizeof(*all), by_count);
-	for (i = 0; i < n; i++) {
-		text = all[i].text;
-		len = strcspn(text, "\n");
-		listing_row(l, json_set(json_object(), "count:i why:b error:s", all[i].n, text,
-		    len, text[len + 1] != '\0' ? text + len + 1 : NULL));
-	}
+	for (size_t i = 0; i < n; i++)
+		listing_row(l, json_incref(all[i].row));
 	free(all);
 }
 
@@ -603,6 +626,9 @@ messages_list(struct ctl *c)
 	rc = listing_init(&l, c, columns);
 	if (summary)
 		w.summary = json_object();
+	if (summary && (ctl_given(c, OPT_COUNT) || ctl_given(c, OPT_ALL)))
+		rc = ctl_error(c, EX_USAGE, "--summary does not go together "
+		    "with --count or --all: it counts all");
 	l.table.last_min = dead ? ERROR_MIN : 0;
 	l.table.cut = summary ? 1 : (size_t)dead + all;
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {

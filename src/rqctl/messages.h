@@ -27,7 +27,7 @@ struct walk {
 	bool		*found;		/* for each id: a message or letter has it; owned */
 	enum part	 part;
 	struct listing	*list;		/* to list the messages; or NULL */
-	json_t		*summary;	/* instead, counts them by reason and said; or NULL */
+	json_t		*summary;	/* instead, counts the letters; or NULL */
 	bool		 write;		/* to write letters in full; */
 	bool		 json;		/* as JSON */
 	const struct action *action;	/* to change them; NULL: only counts them */
