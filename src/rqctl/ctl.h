@@ -126,7 +126,10 @@ void	ctl_add_lines(struct words *, const char *);
 /* Replaces all but letters, digits and the others by "_". */
 void	ctl_make_plain(char *, const char *others);
 
-/* From here on SIGINT and SIGTERM only set a flag.  Long work checks it between two steps. */
+/*
+ * From here on SIGINT, SIGTERM and SIGHUP, unless that is ignored, only set a
+ * flag.  Long work checks it between two steps.
+ */
 void	ctl_catch_signals(void);
 bool	ctl_interrupted(void);
 
