@@ -4,13 +4,10 @@
  * If the configuration does not name the queue, forget takes its name as the key.  The script
  * that deletes checks again for messages: without --force it deletes none that a producer has
  * pushed meanwhile.
- */
-#include <math.h>
-#include <stdlib.h>
+ */#include <stdlib.h>
 #include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/listing.h"
 #include "rqctl/picture.h"
 
 /* Returned by forget_queue.lua. */

@@ -3,14 +3,9 @@
  *
  * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
  * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
- */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ */#include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/listing.h"
 #include "rqctl/picture.h"
 
 /* Sends a hint; returns whether the daemon has received it. */
