@@ -235,6 +235,13 @@ sync_next(struct sync *s, char **cause)
 	return reply;
 }
 
+void
+sync_drop(struct sync *s)
+{
+	while (!TAILQ_EMPTY(&s->calls))
+		call_free(TAILQ_FIRST(&s->calls));
+}
+
 /* -- life ---------------------------------------------------------------------------- */
 
 /* Whether there is a server, or the table of slots. */
@@ -279,8 +286,7 @@ sync_close(struct sync *s)
 {
 	if (s == NULL)
 		return;
-	while (!TAILQ_EMPTY(&s->calls))
-		call_free(TAILQ_FIRST(&s->calls));
+	sync_drop(s);
 	nodes_free(s->nodes);
 	sentinel_free(s->opt.sentinel);
 	loop_free(s->loop);

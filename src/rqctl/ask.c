@@ -170,9 +170,12 @@ ask_next(struct ctl *c)
 	char *cause = NULL;
 	struct redisReply *reply = sync_next(c->client, &cause);
 
-	if (reply == NULL)
+	if (reply == NULL) {
 		ctl_error(c, ask_status(reply_error_of_text(cause)), "redis %s: %s",
 		    sync_last(c->client), cause);
+		/* A later command must not get the replies that are left. */
+		sync_drop(c->client);
+	}
 	free(cause);
 	return reply;
 }

@@ -43,9 +43,10 @@ struct redisReply *ask_check(struct ctl *, struct redisReply *, const char *form
 int64_t	ask_number(struct redisReply *);
 
 /*
- * Pipelining: 0, or -1 after an error was reported.  ask_next() returns error replies too
- * (a key of the wrong type concerns one queue only); NULL: the connection is lost, and
- * that was reported.
+ * Pipelining: 0, or -1 after an error was reported.  ask_next() returns error
+ * replies too (a key of the wrong type concerns one queue only); NULL: the
+ * connection is lost, and that was reported.  The pipeline ends then: no other
+ * reply is due.
  */
 #define ask_append(c, ...)	ask_append_words((c), ASK(__VA_ARGS__))
 #define ask_append_words(c, w)	ask_append_script((c), NULL, 0, (w))
