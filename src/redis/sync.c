@@ -167,6 +167,8 @@ sync_append(struct sync *s, const struct script *script, const struct words *w)
 	}
 	if (key != -1 && key < w->n)
 		c->slot = (int)nodes_slot(s->nodes, w->v[key], w->len[key]);
+	else if (s->master >= sync_masters(s))	/* even if it must wait */
+		c->slot = (int)s->slot;
 	conn = sync_conn(s, c->slot);
 	for (int i = 0; i < w->n; i++)
 		words_own(&c->words, xmemdup(w->v[i], w->len[i]), w->len[i]);

@@ -67,6 +67,9 @@ int	ask_status(enum reply_error);
  */
 double	ask_time(struct ctl *);
 double	ask_time_of(struct ctl *, const char *key);
+/* Sets now[] to the times of n keys.  Returns 0, or -1 after an error was reported. */
+int	ask_times(struct ctl *, const char *const *keys, size_t n, double *now)
+	    MUSTCHECK;
 
 /*
  * ask_masters() returns how many masters the cluster has: 1 without a cluster; 0 after an

@@ -183,7 +183,12 @@ ctl_configure(struct ctl *c)
 		return -1;
 	if (serves == 0 || c->args.nwords == 0)
 		return 0;
-	return target_find(c, c->args.words[0], serves, &c->target);
+	if (target_find(c, c->args.words[0], serves, &c->target) == -1)
+		return -1;
+	/* target_find() may have connected before the queue was known. */
+	if (c->client != NULL)
+		ask_master_of(c, NULL);
+	return 0;
 }
 
 bool

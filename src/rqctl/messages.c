@@ -539,8 +539,12 @@ walk_letters(struct walk *w)
 	struct words names = { .n = 0 };
 	struct letters l;
 	struct letter letter;
+	int64_t all = 0;
 	int n, i, rc = 0;
 
+	/* The progress needs the letters of all shards. */
+	if ((w->write || w->action != NULL) && w->ctl->target.nkeys > 1)
+		all = target_count(w->ctl, &w->ctl->target, "XLEN", KEY_DEAD);
 	letters_init(&l, w->ctl, &w->select);
 	l.newest = w->list != NULL;
 	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
@@ -548,7 +552,7 @@ walk_letters(struct walk *w)
 	    w->write ? step_of(w, STEP) : STEP;
 	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
 		w->looked = l.looked;
-		w->total = l.total;
+		w->total = l.total > all ? l.total : all;
 		for (i = 0; i < n && rc == 0 && goes_on(w); i++) {
 			letters_get(&l, i, &letter);
 			rc = take(w, &names, NULL, &letter) ? 0 : -1;
@@ -589,6 +593,7 @@ list_all(struct walk *w)
 	for (size_t i = 0; i < p.n && c->status == 0; i++) {
 		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
 		c->target = p.targets[i];
+		w->now = p.depths[i].now;
 		if (p.depths[i].dead > 0)
 			walk(w);
 	}

@@ -119,53 +119,91 @@ picture_refresh(struct ctl *c)
 
 /* -- depths ----------------------------------------------------------------------- */
 
+/* Sends the commands for one key. */
+static int
+send_depth(struct ctl *c, const struct keys *keys, enum kind kind, double at)
+{
+	const char *argv[DEPTH_WORDS];
+	char now[32];
+	int argc, rc = 0;
+
+	snprintf(now, sizeof(now), "%.6f", at);
+	for (int step = 0; step < DEPTH_STEPS && rc == 0; step++) {
+		struct words w = { .n = 0 };
+
+		argc = depth_command(keys, kind, step, now, argv);
+		for (int i = 0; i < argc; i++)
+			words_add(&w, argv[i]);
+		if (argc > 0)
+			rc = ask_append_words(c, &w);
+	}
+	return rc;
+}
+
+/* Reads the replies to them. */
+static int
+read_depth(struct ctl *c, const struct keys *keys, enum kind kind, double at,
+    struct depth *d)
+{
+	const char *argv[DEPTH_WORDS];
+	struct redisReply *reply;
+
+	depth_init(d);
+	d->now = at;
+	for (int step = 0; step < DEPTH_STEPS; step++) {
+		if (depth_command(keys, kind, step, "", argv) == 0)
+			continue;
+		if ((reply = ask_next(c)) == NULL)
+			return -1;
+		depth_answer(d, step, reply);
+		reply_free(reply);
+	}
+	return 0;
+}
+
+/* Adds up the depths of the queue's keys, which are next in the pipeline. */
+static int
+read_target(struct ctl *c, const struct target *t, const double *now,
+    struct depth *ret)
+{
+	struct depth d;
+	int rc = read_depth(c, &t->all[0], t->kind, now[0], ret);
+
+	for (size_t k = 1; k < t->nkeys && rc == 0; k++) {
+		rc = read_depth(c, &t->all[k], t->kind, now[k], &d);
+		depth_add(ret, &d);
+		depth_done(&d);
+	}
+	return rc;
+}
+
+/* Sends the commands for all keys, then reads all replies. */
 int
 picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
 {
-	double at = ask_time(c);
-	const char *argv[DEPTH_WORDS];
-	struct redisReply *reply;
-	struct depth d;
-	size_t i, k;
-	char now[32];
-	int argc, rc = at < 0 ? -1 : 0;
+	const char **keys = NULL;
+	size_t nkeys = 0, at = 0, i, k;
+	double *now;
+	int rc;
 
-	snprintf(now, sizeof(now), "%.6f", at);
 	memset(ret, 0, n * sizeof(*ret));
-	/* Sends the commands for all keys, then reads all replies. */
-	for (int read = 0; read <= 1; read++)
-		for (i = 0; i < n; i++)
-			for (k = 0; k < t[i].nkeys; k++) {
-				depth_init(&d);
-				d.now = at;
-				for (int step = 0; step < DEPTH_STEPS && rc == 0; step++) {
-					struct words w = { .n = 0 };
-
-					argc = depth_command(&t[i].all[k], t[i].kind, step, now,
-					    argv);
-					if (argc > 0 && read) {
-						reply = ask_next(c);
-						rc = reply == NULL ? -1 : 0;
-						if (reply != NULL)
-							depth_answer(&d, step, reply);
-						reply_free(reply);
-						continue;
-					}
-					for (int a = 0; a < argc; a++)
-						words_add(&w, argv[a]);
-					if (argc > 0)
-						rc = ask_append_words(c, &w);
-				}
-				if (read && k == 0) {
-					ret[i] = d;
-					continue;
-				}
-				if (read)
-					depth_add(&ret[i], &d);
-				depth_done(&d);
-			}
+	for (i = 0; i < n; i++)
+		for (k = 0; k < t[i].nkeys; k++)
+			*APPEND(keys, nkeys) = t[i].all[k].name[KEY_QUEUE];
+	now = xcalloc(nkeys + 1, sizeof(*now));
+	rc = ask_times(c, keys, nkeys, now);
+	for (i = 0; i < n; i++)
+		for (k = 0; k < t[i].nkeys && rc == 0; k++)
+			rc = send_depth(c, &t[i].all[k], t[i].kind, now[at++]);
+	at = 0;
+	for (i = 0; i < n && rc == 0; i++) {
+		rc = read_target(c, &t[i], &now[at], &ret[i]);
+		at += t[i].nkeys;
+	}
 	for (i = 0; rc == -1 && i < n; i++)
 		depth_done(&ret[i]);
+	free(keys);
+	free(now);
 	return rc;
 }
 

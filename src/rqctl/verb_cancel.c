@@ -197,7 +197,8 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 	    ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
 	if (reply != NULL)
 		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
-		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
+		    clock_seconds(t->cfg->lease) -
+		    ask_time_of(j->ctl, t->keys.name[KEY_BACKUP]);
 	reply_free(reply);
 	out_escape(&b, tag, len);
 	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), xstrdup(daemon), left };

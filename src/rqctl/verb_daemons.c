@@ -68,7 +68,7 @@ list_differences(const struct fleet *f)
 static void
 daemons_run(struct ctl *c)
 {
-	double now = ask_time(c);
+	double now = ask_time_of(c, KEYS_DAEMONS);
 	struct fleet f;
 	struct listing l;
 

@@ -12,7 +12,7 @@
 struct running {
 	struct listing	 list;
 	struct picture	 picture;
-	double		 now;
+	double		 now;		/* by the clock of those that are listed */
 	int64_t		 unlisted;	/* messages in flight that no heartbeat lists */
 };
 
@@ -59,6 +59,7 @@ list_leases(struct running *r, const struct target *t)
 
 	while (rc == 0 && !at.end && !listing_is_full(&r->list)) {
 		page = waiting_page(r->list.ctl, t, &at, listing_room(&r->list, WAITING_PAGE), 0);
+		r->now = page != NULL ? waiting_now(page) : 0;
 		for (size_t i = 0; i < waiting_len(page); i++) {
 			waiting_get(page, i, &m);
 			/* A renewal moves a lease to the end: it may be on a later page, too. */
@@ -133,13 +134,16 @@ running_run(struct ctl *c)
 	struct running r = { .unlisted = 0 };
 	const struct picture *p = &r.picture;
 	int64_t total = 0;
+	double beats;		/* heartbeats have a master of their own */
 	int rc;
 
 	rc = listing_init(&r.list, c, "QUEUE=queue|ID=id|>ATTEMPT=attempt|>AGE=age|>PID=#pid|"
 	    "DAEMON=.daemon|PROGRESS=.progress");
-	if (rc == 0 && picture_refresh(c) == 0 && (r.now = ask_time(c)) >= 0 &&
+	if (rc == 0 && picture_refresh(c) == 0 &&
+	    (beats = ask_time_of(c, KEYS_DAEMONS)) >= 0 &&
 	    picture_take(c, &r.picture) == 0) {
 		for (size_t i = 0; i < p->n && c->status == 0; i++) {
+			r.now = beats;
 			total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
 			total += list_beats(&r, &p->targets[i]);
 			EACH_KEY(k, &p->targets[i])

@@ -365,13 +365,16 @@ show_run(struct ctl *c)
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 	int rc = 0;
 
-	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 ||
-	    picture_fleet(c, &s.fleet) == -1)
+	if (picture_refresh(c) == -1 || picture_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	EACH_KEY(i, &c->target)
-		if (rc == 0 && (show_deliveries(&s) == -1 || show_waiting(&s) == -1))
+	EACH_KEY(i, &c->target) {
+		if (rc == 0)
+			s.now = ask_time_of(c, c->target.keys.name[KEY_QUEUE]);
+		if (rc == 0 && (s.now < 0 || show_deliveries(&s) == -1 ||
+		    show_waiting(&s) == -1))
 			rc = -1;
+	}
 	if (rc == 0)
 		rc = show_letters(&s);
 	if (rc == 0 && c->target.source == SOURCE_STREAM && s.found == 0)
