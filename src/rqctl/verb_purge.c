@@ -17,14 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rqctl/ask.h"
-#include "rqctl/out.h"
+#include "rqctl/messages.h"
 #include "rqctl/picture.h"
-#include "rqctl/waiting.h"
 
 #define STEP	500LL	/* deleted per call */
 
-static const struct part {
+static const struct purged {
 	enum opt	 opt;
 	const char	*name;
 	enum key	 key;
@@ -93,19 +91,20 @@ pass_entries(struct purge *p, int64_t counted)
 static int64_t
 drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *there)
 {
-	struct ctl *c = p->ctl;
-	char *const *k = c->target.keys.name;
-	struct redisReply *page = waiting_page(c, &c->target, at, most, 0);
-	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s %s", k[KEY_CONTEXT],
-	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
-	    k[KEY_ORDER], "", "", keys_group(&c->target.keys), "");
-	struct redisReply *reply;
-	int64_t n = page == NULL ? -1 : 0, chosen = 0;	/* chosen: with the score in at */
+	struct walk w = { .ctl = p->ctl };
+	struct redisReply *page = waiting_page(p->ctl, &p->ctl->target, at,
+	    most, 0);
+	struct words tags = { .n = 0 };
+	int64_t gone, chosen = 0;	/* chosen: with the score in at */
 	double score = 0;
 	struct waiting m;
+	int rc;
 
+	if (page == NULL)
+		return -1;
 	*there = (int64_t)waiting_len(page);
-	p->since = p->since > 0 || page == NULL ? p->since : waiting_now(page);
+	if (p->since == 0)
+		p->since = waiting_now(page);
 	for (size_t i = 0; i < waiting_len(page); i++) {
 		waiting_get(page, i, &m);
 		if (m.score != score)
@@ -113,18 +112,14 @@ drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *ther
 		score = m.score;
 		if (waiting_is_next(&m, p->since, waiting_now(page)))
 			continue;
-		words_mem(&w, m.tag, m.taglen);
+		words_mem(&tags, m.tag, m.taglen);
 		chosen++;
 	}
-	if (*there > 0) {
-		reply = ask_script_words(c, "drop", 8, &w);
-		n = reply != NULL ? reply_int_at(reply, 0) : -1;
-		reply_free(reply);
-		at->passed -= n < 0 || chosen < n ? chosen : n;
-	}
-	words_done(&w);
+	rc = messages_end_retries(&w, &tags, 0, tags.n, false, &gone);
+	at->passed -= gone < chosen ? gone : chosen;
+	words_done(&tags);
 	reply_free(page);
-	return n;
+	return rc == -1 ? -1 : gone;
 }
 
 /*
@@ -132,7 +127,7 @@ drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *ther
  * are gone to *gone.  Returns 0, or -1 after an error was reported.
  */
 static int
-purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *gone)
+purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *gone)
 {
 	struct ctl *c = p->ctl;
 	const struct target *t = &c->target;
@@ -193,7 +188,7 @@ report(const struct ctl *c, const int64_t *n, int64_t missed)
 }
 
 static void
-audit_part(struct ctl *c, const struct part *part, int64_t n)
+audit_part(struct ctl *c, const struct purged *part, int64_t n)
 {
 	char *what = xasprintf("purge --%s", part->name);
 
