@@ -376,6 +376,14 @@ no_such_queue(struct ctl *c, const char *name)
 	return rc;
 }
 
+size_t
+target_shards(const struct target *t)
+{
+	if (t->cfg == NULL)
+		return t->nkeys - 1;
+	return t->cfg->shards > 1 ? (size_t)t->cfg->shards : 0;
+}
+
 bool
 target_select(struct target *t, size_t i)
 {

@@ -46,8 +46,7 @@ queue_row(struct listing *l, const struct target *t)
 static void
 print_keys(const struct target *t)
 {
-	size_t n = t->cfg != NULL && t->cfg->shards > 1 ? (size_t)t->cfg->shards :
-	    t->cfg == NULL && t->nkeys > 1 ? t->nkeys - 1 : 0;
+	size_t n = target_shards(t);
 
 	for (size_t i = 0; i < n; i++)
 		out_line(NULL, "%s", t->all[i].name[KEY_QUEUE]);
