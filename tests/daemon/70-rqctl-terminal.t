@@ -112,6 +112,21 @@ r lpush "$1" a b c >/dev/null
 r lpush "$2" d >/dev/null
 between 'purge 4 waiting of h' 'r lpush "'"$1"'" e >/dev/null; r lpush "'"$2"'" f g >/dev/null' purge h --waiting
 is "$(r lrange "$1" 0 -1) $(r lrange "$2" 0 -1 | tr '\n' ' ')" 'e g f ' 'purge --waiting of shards: of each as many as were counted'
+
+# A shard that cannot be deleted.
+r del "$1" "$2" >/dev/null
+r lpush "$1" a b >/dev/null
+r lpush "$2" c >/dev/null
+terminal -c "$T/purge.conf" forget h --force
+wait_for 30 "screen | grep -qF 'delete 2 keys and 3 messages of h? [y/N]'" || note "$(screen)"
+r acl setuser default resetkeys '~rqd:*' "~$1*" >/dev/null
+tm send-keys y Enter
+ended 77 'forget: a shard cannot be deleted: status'
+shows '^forgot 1 key and 2 messages of h; stopped before the end' 'it says what is gone'
+shows '^rqctl: redis .*NOPERM' 'and why'
+r acl setuser default allkeys >/dev/null
+is "$(r exists "$1") $(r lrange "$2" 0 -1)" '0 c' 'the other shard is as it was'
+r del "$2" >/dev/null
 r xadd qDEAD '*' id 1 message m1 >/dev/null
 r xadd qDEAD '*' id 2 message m2 >/dev/null
 between 'purge 2 dead of q' "r xadd qDEAD '*' id 3 message m3 >/dev/null" purge q --dead
