@@ -14,7 +14,7 @@
 #include "rqctl/picture.h"
 
 static void
-tell_daemons(struct ctl *c, const char *what, int64_t n)
+audit_tell(struct ctl *c, const char *what, int64_t n)
 {
 	struct fleet f;
 	const char *key = c->target.key;
@@ -50,7 +50,7 @@ audit_removed(struct ctl *c, const char *what, int64_t n)
 		return;
 	c->status = 0;
 	c->hold = true;
-	tell_daemons(c, what, n);
+	audit_tell(c, what, n);
 	if (c->held != NULL)
 		ctl_note("the daemons do not log it: %s", c->held);
 	ctl_forget(c);

@@ -699,7 +699,7 @@ is_letter(struct ctl *c, const char *const *id)
 
 /* Reports an id that no message of the part has. */
 static void
-not_found(struct walk *w, const char *const *id, const char *what)
+report_missing(struct walk *w, const char *const *id, const char *what)
 {
 	struct ctl *c = w->ctl;
 	const char *queue = c->target.name;
@@ -726,7 +726,7 @@ end(struct walk *w, const char *what)
 
 	for (int i = 0; i < w->select.nids && ok; i++)
 		if (!w->found[i])
-			not_found(w, &w->select.ids[i], what);
+			report_missing(w, &w->select.ids[i], what);
 	if (w->kept > 0)
 		ctl_error(c, EX_TEMPFAIL,
 		    "%lld of %s stay%s: still in flight, or cancelled",

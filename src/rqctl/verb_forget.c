@@ -111,7 +111,7 @@ is_unused(struct ctl *c, const char *name)
 
 /* "4 keys and 3 messages of orders" */
 static char *
-describe(const char *name, int64_t nkeys, int64_t messages)
+amount(const char *name, int64_t nkeys, int64_t messages)
 {
 	return xasprintf("%lld key%s and %lld message%s of %s",
 	    (long long)nkeys, nkeys == 1 ? "" : "s", (long long)messages,
@@ -123,7 +123,7 @@ report(struct ctl *c, const char *name, int64_t nkeys, int64_t messages,
     bool complete)
 {
 	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *what = describe(name, nkeys, messages);
+	char *what = amount(name, nkeys, messages);
 
 	ctl_result(c, json_set(json_object(),
 	    "queue:s keys:i messages:i dry_run:t complete:t", name, nkeys,
@@ -198,7 +198,7 @@ forget_run(struct ctl *c)
 	if (c->status != 0 || (!force && !is_unused(c, name)) ||
 	    run_script(c, "count", &nkeys, &messages, &kept) == -1)
 		return;
-	what = describe(name, nkeys, messages);
+	what = amount(name, nkeys, messages);
 	if (nkeys == 0)
 		ctl_error(c, EX_NOTHING, "%s has no keys", name);
 	else if (messages > 0 && !force)
