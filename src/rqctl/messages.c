@@ -431,7 +431,7 @@ is_chosen(const struct walk *w, const struct waiting *m)
 	if (w->at.key == KEY_RETRY && w->part == PART_DELAYED && (m->delivery.attempts > 0 ||
 	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= w->now))
 		return false;
-	if (w->at.key == KEY_RETRY && w->action != NULL && waiting_is_next(m, w->since, w->now))
+	if (w->tags && w->action != NULL && waiting_is_next(m, w->since, w->now))
 		return false;
 	if (w->at.key == KEY_QUEUE && waiting_due(m) <= w->now)
 		return false;
@@ -466,7 +466,7 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 		write_letter(w, letter);
 	else if (w->action != NULL && letter != NULL)
 		words_mem(members, letter->name.data, letter->name.len);
-	else if (w->action != NULL && w->at.key == KEY_RETRY)
+	else if (w->action != NULL && w->tags)
 		words_mem(members, m->tag, m->taglen);
 	else if (w->action != NULL)
 		words_mem(members, m->data, m->len);
@@ -503,32 +503,43 @@ walk_page(struct walk *w, const struct redisReply *page)
 	return rc;
 }
 
+/* Walks over a part of the selected key.  Returns 0, or -1 if the walk is over. */
+static int
+walk_key(struct walk *w, enum key key)
+{
+	bool json = w->list != NULL && w->list->array != NULL;
+	struct redisReply *page;
+	long cut = WAITING_CUT;
+	int rc = 0;
+
+	w->at = (struct waiting_place){ .key = key };
+	w->tags = key == KEY_RETRY || key == KEY_HELD;
+	if (w->select.match[0] != '\0' || json || (w->action != NULL && !w->tags))
+		cut = -1;	/* to change a message, rqctl needs all of it */
+	else if (w->action != NULL)
+		cut = 0;
+	while (rc == 0 && !w->at.end && goes_on(w)) {
+		page = waiting_page(w->ctl, &w->ctl->target, &w->at,
+		    WAITING_PAGE, cut);
+		rc = page != NULL ? walk_page(w, page) : -1;
+		reply_free(page);
+	}
+	return rc;
+}
+
 /* Walks over retries, or delayed messages. */
 static void
 walk_times(struct walk *w)
 {
-	static const enum key places[] = { KEY_DELAYED, KEY_RETRY };
-	bool match = w->select.match[0] != '\0', json = w->list != NULL && w->list->array != NULL;
-	struct redisReply *page;
-	long cut;
+	bool ids = w->ctl->target.source == SOURCE_IDS;
 	int rc = 0;
 
 	EACH_KEY(i, &w->ctl->target) {
 		w->since = 0;	/* each shard's master has a clock of its own */
-		for (size_t p = w->part == PART_RETRY; p < ARRAY_LEN(places); p++) {
-			w->at = (struct waiting_place){ .key = places[p] };
-			if (w->at.key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
-				w->at.key = KEY_QUEUE;
-			/* To change a member of QDELAYED, rqctl needs all of it. */
-			cut = match || json || (w->action != NULL && w->at.key != KEY_RETRY) ? -1 :
-			    w->action != NULL ? 0 : WAITING_CUT;
-			while (rc == 0 && !w->at.end && goes_on(w)) {
-				page = waiting_page(w->ctl, &w->ctl->target, &w->at, WAITING_PAGE,
-				    cut);
-				rc = page != NULL ? walk_page(w, page) : -1;
-				reply_free(page);
-			}
-		}
+		if (rc == 0 && w->part == PART_DELAYED)
+			rc = walk_key(w, ids ? KEY_QUEUE : KEY_DELAYED);
+		if (rc == 0)
+			rc = walk_key(w, KEY_RETRY);
 	}
 }
 
@@ -750,6 +761,29 @@ messages_write(struct ctl *c, bool json, bool silent)
 		walk(&w);
 	}
 	end(&w, "dead letter");
+}
+
+static int
+drop_tags(struct walk *w, const struct words *tags, int i, int n, int64_t *gone)
+{
+	return messages_end_retries(w, tags, i, n, false, gone);
+}
+
+int
+messages_drop(struct ctl *c, enum key key, int64_t most, int64_t *gone)
+{
+	static const struct action action = {
+		.part = PART_RETRY, .step = drop_tags
+	};
+	struct walk w = {
+		.ctl = c, .action = &action, .most = most,
+		.select = { .reason = "", .match = "" }
+	};
+
+	if (most > 0)
+		(void)walk_key(&w, key);
+	*gone += w.done;
+	return c->status == 0 ? 0 : -1;
 }
 
 /* Reports what was changed, also after an error or an interruption. */

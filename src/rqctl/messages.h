@@ -38,6 +38,7 @@ struct walk {
 	usec_t		 began;
 	/* The position of the walk, and its results: */
 	struct waiting_place at;
+	bool		 tags;		/* its members are tags, not messages */
 	double		 since, now;	/* Redis seconds, of the first and of the last page */
 	int64_t		 looked;	/* letters, of so many in total */
 	int64_t		 total;
@@ -72,6 +73,12 @@ void	messages_write(struct ctl *, bool json, bool silent);
  * and afterwards it changes at most as many.
  */
 verb_fn	messages_change;
+
+/*
+ * Drops at most so many messages that wait in QRETRY or QHELD of the selected key,
+ * and adds to *gone how many are gone.  Returns 0, or -1 after an error was reported.
+ */
+int	messages_drop(struct ctl *, enum key, int64_t most, int64_t *gone);
 
 /* Adds n of the members, from number i on, to a command. */
 void	messages_add(struct words *, const struct words *members, int i, int n);

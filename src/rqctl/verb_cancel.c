@@ -173,35 +173,26 @@ selected(const struct canceller *j, const struct waiting *m, const char *id)
 static int
 cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 {
-	struct waiting_place at = { .key = key };
-	struct redisReply *page;
+	struct visit v = {
+		.ctl = j->ctl, .target = &j->ctl->target,
+		.at = { .key = key, .passed = lo }, .cut = WAITING_CUT,
+		.most = hi - lo
+	};
 	char id[MESSAGE_ID_MAX + 1];
 	struct waiting m;
 	int which, rc = 0;
 
-	while (lo < hi && !at.end && rc != -1) {
-		at.from[0] = '\0';	/* by rank, not by score */
-		at.passed = lo;
-		page = waiting_page(j->ctl, &j->ctl->target, &at, (long)(hi - lo), WAITING_CUT);
-		if (page == NULL)
-			return -1;
-		lo += (int64_t)waiting_len(page);
-		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
-			waiting_get(page, i, &m);
-			waiting_id(&j->ctl->target, &m, id);
-			which = selected(j, &m, id);
-			j->large += (int64_t)m.len != m.size;
-			if (which == -1 || (int64_t)m.len != m.size)
-				continue;
-			rc = cancel_waiting(j, key, which, id, m.data, m.len);
-			if (rc == 1 && !j->dry && !j->retry) {
-				lo--;	/* what follows has moved up */
-				hi--;
-			}
-		}
-		reply_free(page);
+	while (rc != -1 && visit_next(&v, &m)) {
+		waiting_id(v.target, &m, id);
+		which = selected(j, &m, id);
+		j->large += (int64_t)m.len != m.size;
+		if (which == -1 || (int64_t)m.len != m.size)
+			continue;
+		rc = cancel_waiting(j, key, which, id, m.data, m.len);
+		if (rc == 1 && !j->dry && !j->retry)
+			visit_gone(&v, &m);
 	}
-	return rc == -1 ? -1 : 0;
+	return visit_end(&v) == -1 || rc == -1 ? -1 : 0;
 }
 
 /* total: how many entries the key has; -1: counting them failed.  Returns 0, or -1 to stop. */

@@ -6,8 +6,8 @@
  * meanwhile stay.  But if a daemon takes some of the counted messages, purge deletes as many
  * new ones instead.  If it deletes fewer than it counted, it says so.
  *
- * Retries are deleted by tag, so that rqctl can leave out those in flight.  It walks by their due
- * times, since daemons take others from the front meanwhile.
+ * Retries and held messages are deleted by tag, so that rqctl can leave out those
+ * in flight: see messages_drop().
  *
  * A stream may have other readers: rqctl only moves the consumer group past the entries that wait.
  *
@@ -36,7 +36,6 @@ static const struct purged {
 struct purge {
 	struct ctl	*ctl;
 	struct depth	*depths;	/* of each key, as they were counted; owned */
-	double		 since;		/* Redis' seconds at a key's first page; 0: none yet */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
 	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
 };
@@ -87,41 +86,6 @@ pass_entries(struct purge *p, int64_t counted)
 	return passed;
 }
 
-/* Deletes some of the key's tags from a place on; *there: how many it has looked at. */
-static int64_t
-drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *there)
-{
-	struct walk w = { .ctl = p->ctl };
-	struct redisReply *page = waiting_page(p->ctl, &p->ctl->target, at,
-	    most, 0);
-	struct words tags = { .n = 0 };
-	int64_t gone, chosen = 0;	/* chosen: with the score in at */
-	double score = 0;
-	struct waiting m;
-	int rc;
-
-	if (page == NULL)
-		return -1;
-	*there = (int64_t)waiting_len(page);
-	if (p->since == 0)
-		p->since = waiting_now(page);
-	for (size_t i = 0; i < waiting_len(page); i++) {
-		waiting_get(page, i, &m);
-		if (m.score != score)
-			chosen = 0;
-		score = m.score;
-		if (waiting_is_next(&m, p->since, waiting_now(page)))
-			continue;
-		words_mem(&tags, m.tag, m.taglen);
-		chosen++;
-	}
-	rc = messages_end_retries(&w, &tags, 0, tags.n, false, &gone);
-	at->passed -= gone < chosen ? gone : chosen;
-	words_done(&tags);
-	reply_free(page);
-	return rc == -1 ? -1 : gone;
-}
-
 /*
  * Deletes at most as many messages of a part as were counted in the selected key; adds those that
  * are gone to *gone.  Returns 0, or -1 after an error was reported.
@@ -133,11 +97,11 @@ purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *
 	const struct target *t = &c->target;
 	const char *key = t->keys.name[part->key];
 	const char *which = t->left ? "left" : "right";
-	struct waiting_place at = { .key = part->key };
 	int64_t done = 0, there = 1, n;
 	long long most;
 
-	p->since = 0;
+	if (part->key == KEY_RETRY || part->key == KEY_HELD)
+		return messages_drop(c, part->key, counted, gone);
 	/* Ids that are due and those that are due later are in one zset. */
 	if (t->source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED)) {
 		key = t->keys.name[KEY_QUEUE];
@@ -146,11 +110,7 @@ purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *
 
 	while (there > 0 && done < counted && !ctl_interrupted()) {
 		most = counted - done < STEP ? counted - done : STEP;
-		if (part->key == KEY_RETRY || part->key == KEY_HELD) {
-			n = drop_tags(p, &at, most, &there);
-			if (at.end)
-				there = 0;
-		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
+		if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
 			there = 0;
 		} else {

@@ -48,38 +48,32 @@ list_delivery(struct running *r, const struct target *t, const char *tag, size_t
 static int
 list_leases(struct running *r, const struct target *t)
 {
-	struct waiting_place at = { .key = KEY_BACKUP };
+	struct visit v = {
+		.ctl = r->list.ctl, .target = t, .at = { .key = KEY_BACKUP }
+	};
 	json_t *tags = json_object();	/* that were listed */
 	const struct daemon *by;
 	const json_t *entry;
-	struct redisReply *page;
 	struct buf tag = BUF_INIT;
 	struct waiting m;
-	int rc = 0;
 
-	while (rc == 0 && !at.end && !listing_is_full(&r->list)) {
-		page = waiting_page(r->list.ctl, t, &at, listing_room(&r->list, WAITING_PAGE), 0);
-		r->now = page != NULL ? waiting_now(page) : 0;
-		for (size_t i = 0; i < waiting_len(page); i++) {
-			waiting_get(page, i, &m);
-			/* A renewal moves a lease to the end: it may be on a later page, too. */
-			buf_clear(&tag);
-			out_escape(&tag, m.tag, m.taglen);
-			if (json_object_get(tags, buf_str(&tag)) != NULL)
-				continue;
-			json_object_set_new_nocheck(tags, buf_str(&tag), json_true());
-			by = NULL;
-			entry = NULL;
-			if (m.delivery.ours)
-				by = picture_holder(&r->picture.fleet, t, m.tag, m.taglen, &entry);
-			list_delivery(r, t, m.tag, m.taglen, m.score, &m.delivery, by, entry);
-		}
-		rc = page == NULL ? -1 : 0;
-		reply_free(page);
+	while (!listing_is_full(&r->list) && visit_next(&v, &m)) {
+		r->now = v.now;
+		/* A renewal moves a lease to the end: it may be on a later page, too. */
+		buf_clear(&tag);
+		out_escape(&tag, m.tag, m.taglen);
+		if (json_object_get(tags, buf_str(&tag)) != NULL)
+			continue;
+		json_object_set_new_nocheck(tags, buf_str(&tag), json_true());
+		by = NULL;
+		entry = NULL;
+		if (m.delivery.ours)
+			by = picture_holder(&r->picture.fleet, t, m.tag, m.taglen, &entry);
+		list_delivery(r, t, m.tag, m.taglen, m.score, &m.delivery, by, entry);
 	}
 	buf_done(&tag);
 	json_decref(tags);
-	return rc;
+	return visit_end(&v);
 }
 
 /*
