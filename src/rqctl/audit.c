@@ -11,7 +11,7 @@
 #include "queue/pausetext.h"
 #include "rqctl/ask.h"
 #include "rqctl/ctl.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 static void
 audit_tell(struct ctl *c, const char *what, int64_t n)
@@ -21,7 +21,7 @@ audit_tell(struct ctl *c, const char *what, int64_t n)
 	bool served = false;
 	char *who;
 
-	if (picture_fleet(c, &f) == -1)
+	if (snapshot_fleet(c, &f) == -1)
 		return;
 	who = pausetext_who();
 	for (size_t i = 0; i < f.n; i++)

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "policy/message.h"
 #include "queue/pausetext.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #define STEP		500		/* letters per call at most */
 #define LATEST		10000		/* dead letters to search for a hint */
@@ -596,10 +596,10 @@ static int64_t
 list_all(struct walk *w)
 {
 	struct ctl *c = w->ctl;
-	struct picture p;
+	struct snapshot p;
 	int64_t total = 0;
 
-	if (picture_take(c, &p) == -1)
+	if (snapshot_take(c, &p) == -1)
 		return 0;
 	for (size_t i = 0; i < p.n && c->status == 0; i++) {
 		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
@@ -614,7 +614,7 @@ list_all(struct walk *w)
 			ctl_error(c, ask_status(reply_error_of_text(p.depths[i].problem)),
 			    "%s: %s", p.targets[i].name, p.depths[i].problem);
 	c->target = (struct target){ .nkeys = 0 };
-	picture_done(&p);
+	snapshot_done(&p);
 	return total;
 }
 

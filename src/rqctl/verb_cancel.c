@@ -24,7 +24,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/letters.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */
@@ -484,7 +484,7 @@ not_searched(struct canceller *j)
 		    "read: they are larger than 64K", (long long)j->large,
 		    queue);
 	if (c->target.source != SOURCE_STREAM ||
-	    picture_depths(c, &c->target, 1, &d) == -1)
+	    snapshot_depths(c, &c->target, 1, &d) == -1)
 		return;
 	if (d.waiting > 0)
 		ctl_error(c, EX_NOTHING, "%lld entries of %s were never "

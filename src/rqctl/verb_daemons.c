@@ -6,7 +6,7 @@
 
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #define SETTINGS_MAX	10	/* queues with different settings that are listed */
 
@@ -72,7 +72,7 @@ daemons_run(struct ctl *c)
 	struct fleet f;
 	struct listing l;
 
-	if (now < 0 || picture_fleet(c, &f) == -1)
+	if (now < 0 || snapshot_fleet(c, &f) == -1)
 		return;
 	if (listing_init(&l, c, "DAEMON=.daemon|VERSION=.version|>PID=#.pid|>UP=.up|>SEEN=.ago|"
 	    "CONFIG=.config|QUEUES=.queues") == 0)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* Returned by forget_queue.lua. */
 enum { FORGET_KEYS, FORGET_MESSAGES, FORGET_FIELDS };
@@ -98,7 +98,7 @@ is_unused(struct ctl *c, const char *name)
 {
 	struct fleet fleet;
 
-	if (picture_fleet(c, &fleet) == -1)
+	if (snapshot_fleet(c, &fleet) == -1)
 		return false;
 	for (size_t i = 0; i < fleet.n && c->status == 0; i++)
 		if (fleet_queue(&fleet.daemons[i], c->target.key) != NULL)

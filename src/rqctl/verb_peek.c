@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "rqctl/messages.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* The next messages of a key, as rows or byte for byte.  Returns 0, or -1 after an error. */
 static int
@@ -51,7 +51,7 @@ peek_run(struct ctl *c)
 	if (raw && l.rows == 0 && c->status == 0)
 		ctl_error(c, EX_NOTHING, "no message %s in %s", is, c->target.name);
 	if (c->status == 0 && listing_is_full(&l) && l.array == NULL && !raw &&
-	    picture_depths(c, &c->target, 1, &d) == 0) {
+	    snapshot_depths(c, &c->target, 1, &d) == 0) {
 		total = d.problem != NULL ? 0 : held ? d.held : d.waiting;
 		depth_done(&d);
 	}

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "rqctl/messages.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #define STEP	500LL	/* deleted per call */
 
@@ -209,7 +209,7 @@ count_keys(struct purge *p)
 		each[k].all = &t->all[k];
 		each[k].nkeys = 1;
 	}
-	rc = picture_depths(p->ctl, each, t->nkeys, p->depths);
+	rc = snapshot_depths(p->ctl, each, t->nkeys, p->depths);
 	free(each);
 	return rc;
 }

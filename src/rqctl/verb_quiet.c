@@ -6,7 +6,7 @@
  */#include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* Sends a hint; returns whether the daemon has received it. */
 static bool
@@ -29,7 +29,7 @@ quiet_run(struct ctl *c)
 	struct fleet f;
 	size_t i, n = 0;
 
-	if (picture_fleet(c, &f) == -1)
+	if (snapshot_fleet(c, &f) == -1)
 		return;
 	hint = end ? "end_quiet" : "quiet";
 	for (i = 0; i < f.n; i++) {

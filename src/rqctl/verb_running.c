@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 struct running {
 	struct listing	 list;
-	struct picture	 picture;
+	struct snapshot	 snapshot;
 	double		 now;		/* by the clock of those that are listed */
 	int64_t		 unlisted;	/* messages in flight that no heartbeat lists */
 };
@@ -68,7 +68,7 @@ list_leases(struct running *r, const struct target *t)
 		by = NULL;
 		entry = NULL;
 		if (m.delivery.ours)
-			by = picture_holder(&r->picture.fleet, t, m.tag, m.taglen, &entry);
+			by = snapshot_holder(&r->snapshot.fleet, t, m.tag, m.taglen, &entry);
 		list_delivery(r, t, m.tag, m.taglen, m.score, &m.delivery, by, entry);
 	}
 	buf_done(&tag);
@@ -83,7 +83,7 @@ list_leases(struct running *r, const struct target *t)
 static int64_t
 list_beats(struct running *r, const struct target *t)
 {
-	const struct fleet *f = &r->picture.fleet;
+	const struct fleet *f = &r->snapshot.fleet;
 	bool leases = kind_has(t->kind, TRAIT_LEASES), batch;
 	struct delivery_info d = { .ours = true };
 	const json_t *queue, *list, *entry;
@@ -126,16 +126,16 @@ static void
 running_run(struct ctl *c)
 {
 	struct running r = { .unlisted = 0 };
-	const struct picture *p = &r.picture;
+	const struct snapshot *p = &r.snapshot;
 	int64_t total = 0;
 	double beats;		/* heartbeats have a master of their own */
 	int rc;
 
 	rc = listing_init(&r.list, c, "QUEUE=queue|ID=id|>ATTEMPT=attempt|>AGE=age|>PID=#pid|"
 	    "DAEMON=.daemon|PROGRESS=.progress");
-	if (rc == 0 && picture_refresh(c) == 0 &&
+	if (rc == 0 && snapshot_refresh(c) == 0 &&
 	    (beats = ask_time_of(c, KEYS_DAEMONS)) >= 0 &&
-	    picture_take(c, &r.picture) == 0) {
+	    snapshot_take(c, &r.snapshot) == 0) {
 		for (size_t i = 0; i < p->n && c->status == 0; i++) {
 			r.now = beats;
 			total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
@@ -145,7 +145,7 @@ running_run(struct ctl *c)
 				    kind_has(p->targets[i].kind, TRAIT_LEASES))
 					rc = list_leases(&r, &p->targets[i]);
 		}
-		picture_done(&r.picture);
+		snapshot_done(&r.snapshot);
 	}
 	listing_end(&r.list, total, "messages", "no message is in flight");
 	if (r.unlisted > 0)

@@ -14,7 +14,7 @@
 #include "policy/message.h"
 #include "rqctl/letters.h"
 #include "rqctl/out.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 #define NEXT		1000		/* waiting messages and retries to search */
@@ -168,7 +168,7 @@ show_tag(struct show *s, const char *tag)
 		json_set(facts, "due:f", in_retry);
 	}
 
-	(void)picture_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
+	(void)snapshot_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
 	progress = fleet_text(entry, "progress");
 	if (progress[0] != '\0') {
 		buf_printf(&b, ", progress: %s", progress);
@@ -357,7 +357,7 @@ show_run(struct ctl *c)
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 	int rc = 0;
 
-	if (picture_refresh(c) == -1 || picture_fleet(c, &s.fleet) == -1)
+	if (snapshot_refresh(c) == -1 || snapshot_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	EACH_KEY(i, &c->target) {

@@ -1,8 +1,8 @@
 /*
- * The state of the fleet; see picture.h.  rqctl sends all commands of a round trip before
+ * The state of the fleet; see snapshot.h.  rqctl sends all commands of a round trip before
  * it reads the first reply.
  */
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 /* -- the fleet -------------------------------------------------------------------- */
 
 int
-picture_fleet(struct ctl *c, struct fleet *f)
+snapshot_fleet(struct ctl *c, struct fleet *f)
 {
 	struct redisReply *index, *reply;
 	const char *text;
@@ -62,7 +62,7 @@ picture_fleet(struct ctl *c, struct fleet *f)
 }
 
 const struct daemon *
-picture_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
+snapshot_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
     const json_t **entry)
 {
 	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
@@ -86,7 +86,7 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 }
 
 int
-picture_refresh(struct ctl *c)
+snapshot_refresh(struct ctl *c)
 {
 	double since = ask_time_of(c, KEYS_DAEMONS) - REFRESH_SLACK;
 	usec_t until = clock_mono() + REFRESH_MAX;
@@ -95,7 +95,7 @@ picture_refresh(struct ctl *c)
 	struct fleet f;
 	int rc = 0;
 
-	if (since < 0 || picture_fleet(c, &f) == -1)
+	if (since < 0 || snapshot_fleet(c, &f) == -1)
 		return -1;
 	told = xcalloc(f.n + 1, sizeof(*told));
 	for (size_t i = 0; i < f.n && rc == 0; i++)
@@ -179,7 +179,7 @@ read_target(struct ctl *c, const struct target *t, const double *now,
 
 /* Sends the commands for all keys, then reads all replies. */
 int
-picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
+snapshot_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
 {
 	const char **keys = NULL;
 	size_t nkeys = 0, at = 0, i, k;
@@ -207,7 +207,7 @@ picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *re
 	return rc;
 }
 
-/* -- the picture ------------------------------------------------------------------ */
+/* -- the snapshot ------------------------------------------------------------------ */
 
 static int
 by_name(const void *a, const void *b)
@@ -216,7 +216,7 @@ by_name(const void *a, const void *b)
 }
 
 void
-picture_done(struct picture *p)
+snapshot_done(struct snapshot *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		depth_done(&p->depths[i]);
@@ -231,14 +231,14 @@ picture_done(struct picture *p)
 }
 
 int
-picture_take(struct ctl *c, struct picture *p)
+snapshot_take(struct ctl *c, struct snapshot *p)
 {
 	const char *log, *reload;
 	const struct daemon *d;
 	struct served *served;
 
 	memset(p, 0, sizeof(*p));
-	if (picture_fleet(c, &p->fleet) == -1)
+	if (snapshot_fleet(c, &p->fleet) == -1)
 		return -1;
 	if (c->args.nwords > 0 || ctl_has_file(c)) {
 		p->targets = targets_find(c, &p->n);
@@ -258,8 +258,8 @@ picture_take(struct ctl *c, struct picture *p)
 		p->n = 0;
 	p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
 	p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
-	if (p->targets == NULL || picture_depths(c, p->targets, p->n, p->depths) == -1) {
-		picture_done(p);
+	if (p->targets == NULL || snapshot_depths(c, p->targets, p->n, p->depths) == -1) {
+		snapshot_done(p);
 		return -1;
 	}
 	for (size_t i = 0; i < p->n; i++) {
@@ -284,7 +284,7 @@ picture_take(struct ctl *c, struct picture *p)
 }
 
 struct facts
-picture_facts(const struct picture *p, size_t i)
+snapshot_facts(const struct snapshot *p, size_t i)
 {
 	return (struct facts){
 		.name = p->targets[i].name, .keys = &p->targets[i].keys,
