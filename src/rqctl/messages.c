@@ -556,6 +556,8 @@ walk_letters(struct walk *w)
 	/* The progress needs the letters of all shards. */
 	if ((w->write || w->action != NULL) && w->ctl->target.nkeys > 1)
 		all = target_count(w->ctl, &w->ctl->target, "XLEN", KEY_DEAD);
+	if (all == -1)
+		return;
 	letters_init(&l, w->ctl, &w->select);
 	l.newest = w->list != NULL;
 	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;

@@ -170,6 +170,17 @@ shows '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted:
 unlike "$(screen)" 'looked at' 'progress is wiped out'
 is "$(($(r xlen qDEAD) + $(r zcard qRETRY)))" 20000 'interrupted: none is lost'
 
+# shellcheck disable=SC2046
+set -- $("$RQCTL" -c "$T/purge.conf" queues --keys h)
+r flushall >/dev/null
+for key in "$1" "$2"; do
+	r eval 'for i = 1, 500 do redis.call("XADD", KEYS[1], "*", "id", i, "message", i) end' 1 "${key}DEAD" >/dev/null
+done
+terminal -c "$T/purge.conf" dead retry h -y --all --rate 100/s
+ok "wait_for 30 'screen | grep -qE \"^retried [0-9]+; [0-9]+% of 1,000 letters looked at\"'" 'progress: of all shards, from the beginning'
+tm send-keys C-c
+ended 130 'interrupted: status'
+
 # -- tables ---------------------------------------------------------------------------
 
 letters 5

@@ -88,6 +88,12 @@ rqctl: 1 of g wait whose group was not read: they are larger than 64K
 1' 'cancel --group: a large message'
 is "$(ctl cancel g --group a --retry 2>&1)" 'rqctl: g has no message of group a that runs' 'cancel --group --retry: none of this matters'
 r del g >/dev/null
+r zadd rqd:daemons:queues 1 '{"key":"st","kind":"stream","group_by":"customer","consumer_group":"rqd"}' >/dev/null
+for i in 1 2; do r xadd st '*' message '{"id":"'$i'","customer":"a"}' >/dev/null; done
+r xgroup create st rqd 0 >/dev/null
+is "$(ctl cancel st --group a 2>&1; echo $?)" 'rqctl: st has no message of group a that waits or runs
+rqctl: 2 entries of st were never delivered: they stay, whatever their group is
+1' 'cancel --group: of a stream'
 r flushall >/dev/null
 
 # -- check ------------------------------------------------------------------------------------
