@@ -178,7 +178,7 @@ open_failed(const struct listen_place *p, const char *where, char **cause)
 	else if (error == EPERM && p->u.any.sa_family == AF_UNIX &&
 	    trust_folders(p->u.un.sun_path, 0, &why) == -1)
 		(void)util_cause(cause, "%s: Permission denied; as root rqd makes a socket only in "
-		    "a folder that only root may write to: %s", where, why);
+		    "a directory that only root may write to: %s", where, why);
 	else
 		(void)util_cause(cause, "%s: %s", where, strerror(error));
 	free(why);

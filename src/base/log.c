@@ -605,7 +605,7 @@ open_file(struct sink *s, const char *path, char **cause)
 		/* EPERM: root does not follow this path. */
 		if (error == EPERM && trust_folders(path, 0, &why) == -1)
 			(void)util_cause(cause, "%s: Permission denied; as root rqd opens a log "
-			    "only in a folder that only root may write to: %s", path, why);
+			    "only in a directory that only root may write to: %s", path, why);
 		else
 			(void)util_cause(cause, "%s: %s", path, error == ELOOP ?
 			    "is a symbolic link, which is not followed" : strerror(error));

@@ -126,8 +126,9 @@ include(struct draft *d, const struct item *item, const struct open_file *parent
 			    pattern);
 		break;
 	default:
-		finding_error(&d->findings, &item->at, "include: cannot read the folder of %s: %s",
-		    pattern, strerror(errno));
+		finding_error(&d->findings, &item->at,
+		    "include: cannot read the directory of %s: %s", pattern,
+		    strerror(errno));
 		break;
 	}
 	globfree(&g);

@@ -237,12 +237,13 @@ check_log(struct draft *d, const struct runner *r)
 	else if (!may_write(folder, &st, r))
 		why = strerror(errno);
 	if (why != NULL)
-		finding_warn(&d->findings, at, "target %s%s%s%s%s: until that is corrected rqd "
-		    "logs to stderr", path, exists ? " " : ": its folder ", exists ? "" : folder,
+		finding_warn(&d->findings, at, "target %s%s%s%s%s: until that is "
+		    "corrected rqd logs to stderr", path,
+		    exists ? " " : ": its directory ", exists ? "" : folder,
 		    exists ? "" : ": ", why);
 	if (r->held && trust_folders(path, r->own.uid, &distrust) == -1 && errno == EPERM)
 		finding_warn(&d->findings, at, "target %s: %s, so others could replace the "
-		    "file: use a folder of " PRIVILEGE_USER "'s, such as /var/log/rqd", path,
+		    "file: use a directory of " PRIVILEGE_USER "'s, such as /var/log/rqd", path,
 		    distrust);
 	free(distrust);
 	free(folder);
@@ -278,8 +279,8 @@ check_redis(struct draft *d, const struct runner *r)
 		why = NULL;
 		if (trust_folders(path, r->own.uid, &why) == -1 && errno == EPERM)
 			finding_warn(&d->findings, at, "%s %s: %s, so root does not open it for "
-			    "rqd: put it into a folder that only root may write to, such as /etc",
-			    option, path, why);
+			    "rqd: put it into a directory that only root may write to, "
+			    "such as /etc", option, path, why);
 		else if (why == NULL && trust_file(path, r->own.uid, &why) == -1 && errno == EPERM)
 			finding_warn(&d->findings, at, "%s: %s: chown root %s; chmod go-w %s",
 			    option, why, path, path);

@@ -96,7 +96,7 @@ start_error_text(const struct queue_config *q, const char *step, int error)
 	/* Denied to whom, see identity.h: folders on the way count, too. */
 	if (error == EACCES)
 		return xasprintf("command %s: Permission denied: chmod 755 it, and let the user %s "
-		    "enter each folder above it", path, q->user[0] != '\0' ? q->user :
+		    "enter each directory above it", path, q->user[0] != '\0' ? q->user :
 		    "that runs rqd");
 	if (error == ENOENT && stat(path, &st) == -1)
 		error = errno;

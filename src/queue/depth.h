@@ -3,7 +3,7 @@
  * This file makes the commands and reads the replies.  The number of commands is fixed,
  * and each takes O(1) or O(log n), so a long queue hardly costs more.
  *
- * The caller sends them: rqctl waits for the replies (rqctl/picture.c), the daemon
+ * The caller sends them: rqctl waits for the replies (rqctl/snapshot.c), the daemon
  * does not (status/survey.c).  For each step:
  *
  *	argc = depth_command(&keys, kind, step, now, argv);

@@ -167,6 +167,8 @@ sync_append(struct sync *s, const struct script *script, const struct words *w)
 	}
 	if (key != -1 && key < w->n)
 		c->slot = (int)nodes_slot(s->nodes, w->v[key], w->len[key]);
+	else if (s->master >= sync_masters(s))	/* even if it must wait */
+		c->slot = (int)s->slot;
 	conn = sync_conn(s, c->slot);
 	for (int i = 0; i < w->n; i++)
 		words_own(&c->words, xmemdup(w->v[i], w->len[i]), w->len[i]);
@@ -235,6 +237,13 @@ sync_next(struct sync *s, char **cause)
 	return reply;
 }
 
+void
+sync_drop(struct sync *s)
+{
+	while (!TAILQ_EMPTY(&s->calls))
+		call_free(TAILQ_FIRST(&s->calls));
+}
+
 /* -- life ---------------------------------------------------------------------------- */
 
 /* Whether there is a server, or the table of slots. */
@@ -279,8 +288,7 @@ sync_close(struct sync *s)
 {
 	if (s == NULL)
 		return;
-	while (!TAILQ_EMPTY(&s->calls))
-		call_free(TAILQ_FIRST(&s->calls));
+	sync_drop(s);
 	nodes_free(s->nodes);
 	sentinel_free(s->opt.sentinel);
 	loop_free(s->loop);

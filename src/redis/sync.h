@@ -35,6 +35,8 @@ void		 sync_close(struct sync *);	/* NULL is fine */
  */
 void		 sync_append(struct sync *, const struct script *, const struct words *);
 struct redisReply *sync_next(struct sync *, char **cause);
+/* Gives up all calls whose replies sync_next() has not returned. */
+void		 sync_drop(struct sync *);
 
 /*
  * Commands without a key, such as TIME, go to the chosen master: by its number below

@@ -170,24 +170,61 @@ ask_next(struct ctl *c)
 	char *cause = NULL;
 	struct redisReply *reply = sync_next(c->client, &cause);
 
-	if (reply == NULL)
+	if (reply == NULL) {
 		ctl_error(c, ask_status(reply_error_of_text(cause)), "redis %s: %s",
 		    sync_last(c->client), cause);
+		/* A later command must not get the replies that are left. */
+		sync_drop(c->client);
+	}
 	free(cause);
 	return reply;
 }
 
 /* -- common questions ------------------------------------------------------------ */
 
+/* Takes the reply to TIME; -1: none, or an error, which was reported. */
+static double
+time_in(struct ctl *c, struct redisReply *reply)
+{
+	double t = -1;
+
+	if (reply != NULL && (reply = check_error(c, reply)) != NULL)
+		t = (double)reply_int(reply_at(reply, 0), 0) +
+		    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
+	reply_free(reply);
+	return t;
+}
+
 double
 ask_time(struct ctl *c)
 {
-	struct redisReply *reply = ask(c, "TIME");
-	double t = reply == NULL ? -1 : (double)reply_int(reply_at(reply, 0), 0) +
-	    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
+	return time_in(c, ask_any(c, "TIME"));
+}
 
-	reply_free(reply);
-	return t;
+int
+ask_times(struct ctl *c, const char *const *keys, size_t n, double *now)
+{
+	size_t asked = ctl_is_cluster(c) || n == 0 ? n : 1;
+	struct redisReply *reply;
+	int rc = 0;
+
+	if (ctl_connect(c) == -1)
+		return -1;
+	for (size_t i = 0; i < asked && rc == 0; i++) {
+		ask_master_of(c, keys[i]);
+		rc = ask_append(c, "TIME");
+	}
+	ask_master_of(c, NULL);
+	for (size_t i = 0; i < asked && rc == 0; i++) {
+		if ((reply = ask_next(c)) == NULL)
+			return -1;
+		now[i] = time_in(c, reply);
+	}
+	for (size_t i = asked; i < n && rc == 0; i++)
+		now[i] = now[0];
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = now[i] >= 0 ? 0 : -1;
+	return rc;
 }
 
 double
@@ -195,10 +232,7 @@ ask_time_of(struct ctl *c, const char *key)
 {
 	double t;
 
-	ask_master_of(c, key);
-	t = ask_time(c);
-	ask_master_of(c, NULL);
-	return t;
+	return ask_times(c, &key, 1, &t) == 0 ? t : -1;
 }
 
 /* Operators often deny INFO and CONFIG: their error replies are no errors here. */

@@ -43,9 +43,10 @@ struct redisReply *ask_check(struct ctl *, struct redisReply *, const char *form
 int64_t	ask_number(struct redisReply *);
 
 /*
- * Pipelining: 0, or -1 after an error was reported.  ask_next() returns error replies too
- * (a key of the wrong type concerns one queue only); NULL: the connection is lost, and
- * that was reported.
+ * Pipelining: 0, or -1 after an error was reported.  ask_next() returns error
+ * replies too (a key of the wrong type concerns one queue only); NULL: the
+ * connection is lost, and that was reported.  The pipeline ends then: no other
+ * reply is due.
  */
 #define ask_append(c, ...)	ask_append_words((c), ASK(__VA_ARGS__))
 #define ask_append_words(c, w)	ask_append_script((c), NULL, 0, (w))
@@ -66,6 +67,9 @@ int	ask_status(enum reply_error);
  */
 double	ask_time(struct ctl *);
 double	ask_time_of(struct ctl *, const char *key);
+/* Sets now[] to the times of n keys.  Returns 0, or -1 after an error was reported. */
+int	ask_times(struct ctl *, const char *const *keys, size_t n, double *now)
+	    MUSTCHECK;
 
 /*
  * ask_masters() returns how many masters the cluster has: 1 without a cluster; 0 after an

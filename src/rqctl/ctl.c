@@ -183,7 +183,12 @@ ctl_configure(struct ctl *c)
 		return -1;
 	if (serves == 0 || c->args.nwords == 0)
 		return 0;
-	return target_find(c, c->args.words[0], serves, &c->target);
+	if (target_find(c, c->args.words[0], serves, &c->target) == -1)
+		return -1;
+	/* target_find() may have connected before the queue was known. */
+	if (c->client != NULL)
+		ask_master_of(c, NULL);
+	return 0;
 }
 
 bool
@@ -316,10 +321,13 @@ on_signal(int signo UNUSED)
 void
 ctl_catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = on_signal }, old;
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	/* Under nohup(1) the work continues when the terminal is closed. */
+	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 }
 
 bool
@@ -366,6 +374,14 @@ no_such_queue(struct ctl *c, const char *name)
 		    name, file, i > 0 ? buf_str(&list) : "none");
 	buf_done(&list);
 	return rc;
+}
+
+size_t
+target_shards(const struct target *t)
+{
+	if (t->cfg == NULL)
+		return t->nkeys - 1;
+	return t->cfg->shards > 1 ? (size_t)t->cfg->shards : 0;
 }
 
 bool

@@ -44,6 +44,8 @@ struct target {
 	const char			*key;	/* Q: heartbeats know the queue by it */
 };
 
+/* The first so many keys are the shards that producers push to; 0: they push to Q. */
+size_t	target_shards(const struct target *);
 /* Sets t->keys to those of key i, 0 to nkeys - 1, or of Q; false: there is no such key. */
 bool	target_select(struct target *, size_t i);
 void	target_unselect(struct target *);
@@ -126,7 +128,10 @@ void	ctl_add_lines(struct words *, const char *);
 /* Replaces all but letters, digits and the others by "_". */
 void	ctl_make_plain(char *, const char *others);
 
-/* From here on SIGINT and SIGTERM only set a flag.  Long work checks it between two steps. */
+/*
+ * From here on SIGINT, SIGTERM and SIGHUP, unless that is ignored, only set a
+ * flag.  Long work checks it between two steps.
+ */
 void	ctl_catch_signals(void);
 bool	ctl_interrupted(void);
 

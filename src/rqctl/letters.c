@@ -182,6 +182,16 @@ bound(wall_t t, const char *otherwise)
 	return t > 0 ? xasprintf("%lld", (long long)(t / MSEC)) : xstrdup(otherwise);
 }
 
+/* Whether a letter of this number is of the time that was asked for. */
+static bool
+is_in_time(const struct select *s, const char *number)
+{
+	long long died = strtoll(number, NULL, 10);
+
+	return (s->since == 0 || died >= s->since / MSEC) &&
+	    (s->until == 0 || died <= s->until / MSEC);
+}
+
 int
 letters_next(struct letters *l)
 {
@@ -192,7 +202,7 @@ letters_next(struct letters *l)
 	while (!l->done && l->end == NULL && l->direct < s->nids) {
 		i = l->direct++;
 		number = select_number(&l->ctl->target, s->ids[i]);
-		if (l->seen[i] || number == NULL)
+		if (l->seen[i] || number == NULL || !is_in_time(s, number))
 			continue;
 		if (call(l, number, number, number) == -1)
 			return -1;

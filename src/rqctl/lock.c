@@ -375,6 +375,25 @@ lock_ends(void *arg)
 	    l->until - clock_boot());
 }
 
+/* The parts of a value: "TOKEN HOST PID SINCE". */
+struct lock_holder {
+	char	host[256];	/* "": another program's value, or none */
+	long	pid;
+	double	since;		/* Redis' time */
+};
+
+static void
+lock_holder(const char *value, struct lock_holder *h)
+{
+	int end = -1;
+
+	*h = (struct lock_holder){ .pid = 0 };
+	if (sscanf(value, "%*[0-9a-z] %255s %ld %lf%n", h->host, &h->pid,
+	    &h->since, &end) != 3 || end == -1 || value[end] != '\0' ||
+	    !(h->since > 0 && h->since < SINCE_MAX))
+		*h = (struct lock_holder){ .pid = 0 };
+}
+
 static void
 lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
@@ -615,17 +634,6 @@ lock_free(struct lock *l)
 	free(l->trouble);
 	free(l->key);
 	free(l);
-}
-
-void
-lock_holder(const char *value, struct lock_holder *h)
-{
-	int end = -1;
-
-	*h = (struct lock_holder){ .pid = 0 };
-	if (sscanf(value, "%*[0-9a-z] %255s %ld %lf%n", h->host, &h->pid, &h->since, &end) != 3 ||
-	    end == -1 || value[end] != '\0' || !(h->since > 0 && h->since < SINCE_MAX))
-		*h = (struct lock_holder){ .pid = 0 };
 }
 
 char *

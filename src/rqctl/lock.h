@@ -67,13 +67,6 @@ void		 lock_release(struct lock *);
 /* At any time, but not from its callbacks; NULL is allowed. */
 void		 lock_free(struct lock *);
 
-/* The parts of a value: "TOKEN HOST PID SINCE". */
-struct lock_holder {
-	char	host[256];	/* "": another program's value, or none */
-	long	pid;
-	double	since;		/* Redis' time */
-};
-void		 lock_holder(const char *value, struct lock_holder *);
 /*
  * Describes the holder by a lock's value: "web3, process 4711, since
  * 2026-11-21T08:00:00.000Z", or the value itself if another program has set it.  The caller

@@ -9,9 +9,10 @@
 #include "base/units.h"
 #include "policy/message.h"
 #include "queue/pausetext.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #define STEP		500		/* letters per call at most */
+#define LATEST		10000		/* dead letters to search for a hint */
 #define LETTER_COLUMNS \
 	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
@@ -140,35 +141,61 @@ list_letter(struct listing *l, const struct letter *letter, double now)
 
 /* -- summaries ------------------------------------------------------------------------ */
 
-/* Counts a letter in w->summary: "WHY\nSAID" and how many. */
+/* As much of the text as a summary counts by: whole characters. */
+static struct bytes
+summary_said(const struct letter *letter)
+{
+	struct bytes said = letter_said(letter);
+
+	if (said.len <= SAID_MAX)
+		return said;
+	said.len = SAID_MAX;
+	while (said.len > SAID_MAX - 4 &&
+	    ((unsigned char)said.data[said.len] & 0xc0) == 0x80)
+		said.len--;
+	return said;
+}
+
+/*
+ * Counts a letter in w->summary: a row by the text that tells its failure from
+ * others.  The text is escaped, as members of JSON must be UTF-8.
+ */
 static void
 count_letter(struct walk *w, const struct letter *letter)
 {
-	struct bytes said = letter_said(letter);
+	struct bytes said = summary_said(letter);
 	struct buf text = BUF_INIT, why = BUF_INIT;
-	json_t *n;
+	json_t *row;
 
 	letter_why(letter, &why);
 	out_escape(&text, why.data, why.len);
-	buf_done(&why);
 	buf_addc(&text, '\n');
-	if (said.len > SAID_MAX)
-		said.len = SAID_MAX;
 	out_escape(&text, said.data, said.len);
-	n = json_object_get(w->summary, buf_str(&text));
-	if (n == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
+	row = json_object_get(w->summary, buf_str(&text));
+	if (row == NULL && json_object_size(w->summary) >= SUMMARY_MAX) {
 		buf_clear(&text);
 		buf_puts(&text, "others\n");
-		n = json_object_get(w->summary, buf_str(&text));
+		buf_clear(&why);
+		buf_puts(&why, "others");
+		said.len = 0;
+		row = json_object_get(w->summary, buf_str(&text));
 	}
-	json_object_set_new_nocheck(w->summary, buf_str(&text),
-	    json_integer(json_integer_value(n) + 1));
+	if (row == NULL) {
+		row = json_set(json_object(), "count:i why:b", (int64_t)0,
+		    buf_str(&why), why.len);
+		json_set(row, said.len > 0 ? "error:b" : "error:s",
+		    said.len > 0 ? said.data : NULL, said.len);
+		json_object_set_new(w->summary, buf_str(&text), row);
+	}
+	json_set(row, "count:i", fleet_count(row, "count") + 1);
 	buf_done(&text);
+	buf_done(&why);
 }
 
 struct counted {
 	const char	*text;
-	json_int_t	 n;
+	json_t		*row;
+	int64_t		 n;
 };
 
 static int
@@ -185,21 +212,18 @@ by_count(const void *a, const void *b)
 static void
 list_summary(struct listing *l, json_t *summary)
 {
-	struct counted *all = xcalloc(json_object_size(summary) + 1, sizeof(*all));
+	size_t n = 0, max = json_object_size(summary);
+	struct counted *all = xcalloc(max + 1, sizeof(*all));
 	const char *text;
-	size_t i = 0, n, len;
-	json_t *value;
+	json_t *row;
 
-	json_object_foreach(summary, text, value)
-		all[i++] = (struct counted){ text, json_integer_value(value) };
-	n = i;
+	json_object_foreach(summary, text, row)
+		all[n++] = (struct counted){
+			text, row, fleet_count(row, "count")
+		};
 	qsort(all, n, sizeof(*all), by_count);
-	for (i = 0; i < n; i++) {
-		text = all[i].text;
-		len = strcspn(text, "\n");
-		listing_row(l, json_set(json_object(), "count:i why:b error:s", all[i].n, text,
-		    len, text[len + 1] != '\0' ? text + len + 1 : NULL));
-	}
+	for (size_t i = 0; i < n; i++)
+		listing_row(l, json_incref(all[i].row));
 	free(all);
 }
 
@@ -304,9 +328,7 @@ messages_end_retries(struct walk *w, const struct words *members, int i, int n, 
 		if (reply == NULL)
 			return -1;
 		*gone += reply_int_at(reply, DROP_GONE);
-		if (bury && reply_int_at(reply, DROP_HELD) > 0)
-			ctl_error(w->ctl, EX_TEMPFAIL, "%.*s is still in flight, or cancelled",
-			    (int)members->len[i], members->v[i]);
+		w->kept += reply_int_at(reply, DROP_HELD);
 		reply_free(reply);
 	}
 	return n;
@@ -409,7 +431,7 @@ is_chosen(const struct walk *w, const struct waiting *m)
 	if (w->at.key == KEY_RETRY && w->part == PART_DELAYED && (m->delivery.attempts > 0 ||
 	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= w->now))
 		return false;
-	if (w->at.key == KEY_RETRY && w->action != NULL && waiting_is_next(m, w->since, w->now))
+	if (w->tags && w->action != NULL && waiting_is_next(m, w->since, w->now))
 		return false;
 	if (w->at.key == KEY_QUEUE && waiting_due(m) <= w->now)
 		return false;
@@ -444,7 +466,7 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 		write_letter(w, letter);
 	else if (w->action != NULL && letter != NULL)
 		words_mem(members, letter->name.data, letter->name.len);
-	else if (w->action != NULL && w->at.key == KEY_RETRY)
+	else if (w->action != NULL && w->tags)
 		words_mem(members, m->tag, m->taglen);
 	else if (w->action != NULL)
 		words_mem(members, m->data, m->len);
@@ -481,31 +503,44 @@ walk_page(struct walk *w, const struct redisReply *page)
 	return rc;
 }
 
+/* Walks over a part of the selected key.  Returns 0, or -1 if the walk is over. */
+static int
+walk_key(struct walk *w, enum key key)
+{
+	bool json = w->list != NULL && w->list->array != NULL;
+	struct redisReply *page;
+	long cut = WAITING_CUT;
+	int rc = 0;
+
+	w->at = (struct waiting_place){ .key = key };
+	w->tags = key == KEY_RETRY || key == KEY_HELD;
+	if (w->select.match[0] != '\0' || json || (w->action != NULL && !w->tags))
+		cut = -1;	/* to change a message, rqctl needs all of it */
+	else if (w->action != NULL)
+		cut = 0;
+	while (rc == 0 && !w->at.end && goes_on(w)) {
+		page = waiting_page(w->ctl, &w->ctl->target, &w->at,
+		    WAITING_PAGE, cut);
+		rc = page != NULL ? walk_page(w, page) : -1;
+		reply_free(page);
+	}
+	return rc;
+}
+
 /* Walks over retries, or delayed messages. */
 static void
 walk_times(struct walk *w)
 {
-	static const enum key places[] = { KEY_DELAYED, KEY_RETRY };
-	bool match = w->select.match[0] != '\0', json = w->list != NULL && w->list->array != NULL;
-	struct redisReply *page;
-	long cut;
+	bool ids = w->ctl->target.source == SOURCE_IDS;
 	int rc = 0;
 
-	EACH_KEY(i, &w->ctl->target)
-		for (size_t p = w->part == PART_RETRY; p < ARRAY_LEN(places); p++) {
-			w->at = (struct waiting_place){ .key = places[p] };
-			if (w->at.key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
-				w->at.key = KEY_QUEUE;
-			/* To change a member of QDELAYED, rqctl needs all of it. */
-			cut = match || json || (w->action != NULL && w->at.key != KEY_RETRY) ? -1 :
-			    w->action != NULL ? 0 : WAITING_CUT;
-			while (rc == 0 && !w->at.end && goes_on(w)) {
-				page = waiting_page(w->ctl, &w->ctl->target, &w->at, WAITING_PAGE,
-				    cut);
-				rc = page != NULL ? walk_page(w, page) : -1;
-				reply_free(page);
-			}
-		}
+	EACH_KEY(i, &w->ctl->target) {
+		w->since = 0;	/* each shard's master has a clock of its own */
+		if (rc == 0 && w->part == PART_DELAYED)
+			rc = walk_key(w, ids ? KEY_QUEUE : KEY_DELAYED);
+		if (rc == 0)
+			rc = walk_key(w, KEY_RETRY);
+	}
 }
 
 /* Walks over dead letters: a list has the newest first. */
@@ -515,8 +550,14 @@ walk_letters(struct walk *w)
 	struct words names = { .n = 0 };
 	struct letters l;
 	struct letter letter;
+	int64_t all = 0;
 	int n, i, rc = 0;
 
+	/* The progress needs the letters of all shards. */
+	if ((w->write || w->action != NULL) && w->ctl->target.nkeys > 1)
+		all = target_count(w->ctl, &w->ctl->target, "XLEN", KEY_DEAD);
+	if (all == -1)
+		return;
 	letters_init(&l, w->ctl, &w->select);
 	l.newest = w->list != NULL;
 	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
@@ -524,7 +565,7 @@ walk_letters(struct walk *w)
 	    w->write ? step_of(w, STEP) : STEP;
 	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
 		w->looked = l.looked;
-		w->total = l.total;
+		w->total = l.total > all ? l.total : all;
 		for (i = 0; i < n && rc == 0 && goes_on(w); i++) {
 			letters_get(&l, i, &letter);
 			rc = take(w, &names, NULL, &letter) ? 0 : -1;
@@ -557,14 +598,15 @@ static int64_t
 list_all(struct walk *w)
 {
 	struct ctl *c = w->ctl;
-	struct picture p;
+	struct snapshot p;
 	int64_t total = 0;
 
-	if (picture_take(c, &p) == -1)
+	if (snapshot_take(c, &p) == -1)
 		return 0;
 	for (size_t i = 0; i < p.n && c->status == 0; i++) {
 		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
 		c->target = p.targets[i];
+		w->now = p.depths[i].now;
 		if (p.depths[i].dead > 0)
 			walk(w);
 	}
@@ -574,18 +616,18 @@ list_all(struct walk *w)
 			ctl_error(c, ask_status(reply_error_of_text(p.depths[i].problem)),
 			    "%s: %s", p.targets[i].name, p.depths[i].problem);
 	c->target = (struct target){ .nkeys = 0 };
-	picture_done(&p);
+	snapshot_done(&p);
 	return total;
 }
 
 void
-messages_list(struct ctl *c, enum part part)
+messages_list(struct ctl *c)
 {
 	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
 	static const char *const one[] = { "retry", "delayed message", "dead letter" };
 	struct listing l;
 	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
-		.part = part };
+		.part = c->args.verb->action->part };
 	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
 	const char *queue = all ? "no queue" : c->target.name;
 	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
@@ -602,6 +644,9 @@ messages_list(struct ctl *c, enum part part)
 	rc = listing_init(&l, c, columns);
 	if (summary)
 		w.summary = json_object();
+	if (summary && (ctl_given(c, OPT_COUNT) || ctl_given(c, OPT_ALL)))
+		rc = ctl_error(c, EX_USAGE, "--summary does not go together "
+		    "with --count or --all: it counts all");
 	l.table.last_min = dead ? ERROR_MIN : 0;
 	l.table.cut = summary ? 1 : (size_t)dead + all;
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
@@ -646,31 +691,60 @@ begin(struct walk *w)
 	return 0;
 }
 
-/* Reports the ids that no message has, or that nothing was found, unless an error was reported. */
+/* Whether one of the latest dead letters has the id. */
+static bool
+is_letter(struct ctl *c, const char *const *id)
+{
+	struct select select = {
+		.ids = id, .nids = 1, .reason = "", .match = ""
+	};
+	struct letters l;
+	int n = 0;
+
+	letters_init(&l, c, &select);
+	l.newest = true;
+	l.cut = 0;
+	while (n == 0 && l.looked < LATEST && !ctl_interrupted())
+		n = letters_next(&l);
+	letters_done(&l);
+	return n > 0;
+}
+
+/* Reports an id that no message of the part has. */
+static void
+report_missing(struct walk *w, const char *const *id, const char *what)
+{
+	struct ctl *c = w->ctl;
+	const char *queue = c->target.name;
+
+	if (w->part != PART_DEAD && is_letter(c, id))
+		ctl_error(c, EX_NOTHING,
+		    "%s is a dead letter: use rqctl dead retry %s %s", *id,
+		    queue, *id);
+	else
+		ctl_error(c, EX_NOTHING, "%s has no %s %s", queue, what, *id);
+}
+
+/*
+ * Reports the ids that no message has, or that nothing was found, unless an
+ * error was reported.  A walk that has changed as many as were counted has not
+ * looked for all ids.
+ */
 static void
 end(struct walk *w, const char *what)
 {
 	struct ctl *c = w->ctl;
-	bool ok = c->status == 0, none = ok && w->matched == 0 && w->select.nids == 0;
-	struct select id = { .nids = 1, .reason = "", .match = "" };
-	struct letters l;
-	int n;
+	bool ok = c->status == 0 && (w->most == 0 || w->matched < w->most);
+	bool none = ok && w->matched == 0 && w->select.nids == 0;
 
-	for (int i = 0; i < w->select.nids && ok; i++) {
-		if (w->found[i])
-			continue;
-		id.ids = &w->select.ids[i];
-		letters_init(&l, c, &id);
-		l.cut = 0;
-		for (n = 0; w->part != PART_DEAD && n == 0 && !ctl_interrupted();)
-			n = letters_next(&l);
-		letters_done(&l);
-		if (n > 0)
-			ctl_error(c, EX_NOTHING, "%s is a dead letter: use rqctl dead retry %s %s",
-			    *id.ids, c->target.name, *id.ids);
-		else
-			ctl_error(c, EX_NOTHING, "%s has no %s %s", c->target.name, what, *id.ids);
-	}
+	for (int i = 0; i < w->select.nids && ok; i++)
+		if (!w->found[i])
+			report_missing(w, &w->select.ids[i], what);
+	if (w->kept > 0)
+		ctl_error(c, EX_TEMPFAIL,
+		    "%lld of %s stay%s: still in flight, or cancelled",
+		    (long long)w->kept, c->target.name,
+		    w->kept == 1 ? "s" : "");
 	if (none && select_is_narrow(&w->select))
 		ctl_error(c, EX_NOTHING, "no %s of %s matches", what, c->target.name);
 	else if (none)
@@ -691,6 +765,29 @@ messages_write(struct ctl *c, bool json, bool silent)
 	end(&w, "dead letter");
 }
 
+static int
+drop_tags(struct walk *w, const struct words *tags, int i, int n, int64_t *gone)
+{
+	return messages_end_retries(w, tags, i, n, false, gone);
+}
+
+int
+messages_drop(struct ctl *c, enum key key, int64_t most, int64_t *gone)
+{
+	static const struct action action = {
+		.part = PART_RETRY, .step = drop_tags
+	};
+	struct walk w = {
+		.ctl = c, .action = &action, .most = most,
+		.select = { .reason = "", .match = "" }
+	};
+
+	if (most > 0)
+		(void)walk_key(&w, key);
+	*gone += w.done;
+	return c->status == 0 ? 0 : -1;
+}
+
 /* Reports what was changed, also after an error or an interruption. */
 static void
 report(const struct walk *w, const struct action *a, bool dry)
@@ -704,6 +801,8 @@ report(const struct walk *w, const struct action *a, bool dry)
 
 	if (a->part == PART_DEAD)
 		json_set(o, "complete:t", c->status == 0);
+	if (w->kept > 0)
+		json_set(o, "kept:i", w->kept);
 	out_number(n, text);
 	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", dry ? "would be " : "", a->word,
 	    dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,
@@ -711,8 +810,9 @@ report(const struct walk *w, const struct action *a, bool dry)
 }
 
 void
-messages_change(struct ctl *c, const struct action *a)
+messages_change(struct ctl *c)
 {
+	const struct action *a = c->args.verb->action;
 	unsigned flags = c->args.verb->flags;
 	bool dry = ctl_given(c, OPT_DRY_RUN);
 	bool ask = !dry && !ctl_given(c, OPT_YES) && ((flags & VERB_ASKS) != 0 ||
@@ -730,6 +830,8 @@ messages_change(struct ctl *c, const struct action *a)
 		ctl_catch_signals();
 		w.most = ask ? w.matched : 0;
 		w.matched = w.looked = w.total = 0;
+		memset(w.found, 0,
+		    (size_t)w.select.nids * sizeof(w.found[0]));
 		w.began = clock_mono();
 		w.action = a;
 		who = pausetext_who();
@@ -738,9 +840,9 @@ messages_change(struct ctl *c, const struct action *a)
 		free(w.error);
 		free(who);
 	}
+	if (w.done > 0 || (w.matched > 0 && w.kept == 0 && c->status == 0))
+		report(&w, a, dry);
 	if (a->removes)
 		audit_removed(c, c->args.verb->name, w.done);
-	if (w.matched > 0 && (c->status == 0 || w.done > 0))
-		report(&w, a, dry);
 	end(&w, a->what);
 }

@@ -27,7 +27,7 @@ struct walk {
 	bool		*found;		/* for each id: a message or letter has it; owned */
 	enum part	 part;
 	struct listing	*list;		/* to list the messages; or NULL */
-	json_t		*summary;	/* instead, counts them by reason and said; or NULL */
+	json_t		*summary;	/* instead, counts the letters; or NULL */
 	bool		 write;		/* to write letters in full; */
 	bool		 json;		/* as JSON */
 	const struct action *action;	/* to change them; NULL: only counts them */
@@ -38,17 +38,20 @@ struct walk {
 	usec_t		 began;
 	/* The position of the walk, and its results: */
 	struct waiting_place at;
+	bool		 tags;		/* its members are tags, not messages */
 	double		 since, now;	/* Redis seconds, of the first and of the last page */
 	int64_t		 looked;	/* letters, of so many in total */
 	int64_t		 total;
 	int64_t		 matched;	/* messages that it has found */
 	int64_t		 done;		/* messages that were changed */
+	int64_t		 kept;		/* that a daemon has, or that were cancelled */
 };
 
 /*
- * What a verb changes.  step() changes up to n of them, by their members or letters,
- * from number i on.  It returns how many of these it has looked at, or -1 after an error was
- * reported; *gone: how many it has removed or moved.
+ * What a verb lists or changes: verb.action.  step() changes up to n messages,
+ * by their members or letters, from number i on.  It returns how many of these
+ * it has looked at, or -1 after an error was reported; *gone: how many it has
+ * removed or moved.  Lists need the part only.
  */
 struct action {
 	enum part	 part;
@@ -61,22 +64,31 @@ struct action {
 	bool		 removes;	/* daemons log it */
 };
 
-/* The verbs that list a part. */
-void	messages_list(struct ctl *, enum part);
+/* Runs the verbs that list a part. */
+verb_fn	messages_list;
 /* dead show and export; json: as one object per line; silent: no progress. */
 void	messages_write(struct ctl *, bool json, bool silent);
 /*
- * The verbs that change messages.  Before the question rqctl counts them, and afterwards it
- * changes at most as many.
+ * Runs the verbs that change messages.  Before the question rqctl counts them,
+ * and afterwards it changes at most as many.
  */
-void	messages_change(struct ctl *, const struct action *);
+verb_fn	messages_change;
+
+/*
+ * Drops at most so many messages that wait in QRETRY or QHELD of the selected key,
+ * and adds to *gone how many are gone.  Returns 0, or -1 after an error was reported.
+ */
+int	messages_drop(struct ctl *, enum key, int64_t most, int64_t *gone);
 
 /* Adds n of the members, from number i on, to a command. */
 void	messages_add(struct words *, const struct words *members, int i, int n);
 /* Steps of several verbs: makes members of QRETRY or QDELAYED due. */
 int	messages_make_due(struct walk *, const struct words *members, int i, int n,
 	    int64_t *gone);
-/* Deletes messages that wait in QRETRY; or buries them, one after the other. */
+/*
+ * Deletes messages that wait in QRETRY or QHELD; or buries them, one after the
+ * other.  Counts those that stay in w->kept.
+ */
 int	messages_end_retries(struct walk *, const struct words *members, int i, int n, bool bury,
 	    int64_t *gone);
 

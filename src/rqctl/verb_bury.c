@@ -7,17 +7,11 @@ bury(struct walk *w, const struct words *members, int i, int n, int64_t *gone)
 	return messages_end_retries(w, members, i, n, true, gone);
 }
 
-static void
-bury_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_RETRY, .step = bury, .ask = "bury",
-		.what = "failed or deferred message", .word = "buried",
-		.thing = "message"
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_RETRY, .step = bury, .ask = "bury",
+	.what = "failed or deferred message", .word = "buried",
+	.thing = "message"
+};
 
 const struct verb verb_bury = {
 	.name = "bury",
@@ -30,5 +24,6 @@ const struct verb verb_bury = {
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL |
 	    VERB_SELECTS | VERB_BURIES,
-	.run = bury_run,
+	.run = messages_change,
+	.action = &action,
 };

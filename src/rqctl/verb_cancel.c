@@ -14,6 +14,7 @@
  * where the message is.
  */
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 #include "rqctl/letters.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */
@@ -47,20 +49,50 @@ struct canceller {
 	/* For each id: "" if a message has it; with --retry: where one is that does not run. */
 	const char	**found;
 	int64_t		 waiting;	/* messages in the list, or in the longest shard */
-	struct words	 tags;		/* of this key, done: HSCAN may return a tag twice */
+	/* With --group, what was not searched: beyond --scan, or cut by WAITING_CUT. */
+	int64_t		 beyond, large;
+	void		*tags;		/* tsearch: of this key, done; see add_once() */
 	struct marked	*marked;	/* owned */
 	size_t		 nmarked;
 };
 
-/* Adds a copy of the text.  Returns false if the list has it already. */
-static bool
-add_once(struct words *w, const char *text, size_t len)
+struct tag {
+	size_t	len;
+	char	text[];
+};
+
+static int
+by_tag(const void *a, const void *b)
 {
-	for (int i = 0; i < w->n; i++)
-		if (w->len[i] == len && memcmp(w->v[i], text, len) == 0)
-			return false;
-	words_own(w, xmemdup(text, len), len);
-	return true;
+	const struct tag *x = a, *y = b;
+
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return memcmp(x->text, y->text, x->len);
+}
+
+/* Returns whether the tag is new for this key: HSCAN may return one twice. */
+static bool
+add_once(struct canceller *j, const char *text, size_t len)
+{
+	struct tag *tag = xmalloc(sizeof(*tag) + len);
+	void *found;
+
+	tag->len = len;
+	memcpy(tag->text, text, len);
+	if ((found = tsearch(tag, &j->tags, by_tag)) == NULL)
+		fatalx("out of memory");
+	if (*(struct tag **)found == tag)
+		return true;
+	free(tag);
+	return false;
+}
+
+static void
+forget_tags(struct canceller *j)
+{
+	tdestroy(j->tags, free);
+	j->tags = NULL;
 }
 
 /*
@@ -141,31 +173,26 @@ selected(const struct canceller *j, const struct waiting *m, const char *id)
 static int
 cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 {
-	struct waiting_place at = { .key = key };
-	struct redisReply *page;
+	struct visit v = {
+		.ctl = j->ctl, .target = &j->ctl->target,
+		.at = { .key = key, .passed = lo }, .cut = WAITING_CUT,
+		.most = hi - lo
+	};
 	char id[MESSAGE_ID_MAX + 1];
 	struct waiting m;
 	int which, rc = 0;
 
-	while (lo < hi && !at.end && rc != -1) {
-		at.from[0] = '\0';	/* by rank, not by score */
-		at.passed = lo;
-		page = waiting_page(j->ctl, &j->ctl->target, &at, (long)(hi - lo), WAITING_CUT);
-		if (page == NULL)
-			return -1;
-		lo += (int64_t)waiting_len(page);
-		for (size_t i = 0; i < waiting_len(page) && rc != -1; i++) {
-			waiting_get(page, i, &m);
-			waiting_id(&j->ctl->target, &m, id);
-			which = selected(j, &m, id);
-			if (which == -1 || (int64_t)m.len != m.size)
-				continue;
-			rc = cancel_waiting(j, key, which, id, m.data, m.len);
-			lo -= rc == 1 && !j->dry && !j->retry;	/* what follows has moved up */
-		}
-		reply_free(page);
+	while (rc != -1 && visit_next(&v, &m)) {
+		waiting_id(v.target, &m, id);
+		which = selected(j, &m, id);
+		j->large += (int64_t)m.len != m.size;
+		if (which == -1 || (int64_t)m.len != m.size)
+			continue;
+		rc = cancel_waiting(j, key, which, id, m.data, m.len);
+		if (rc == 1 && !j->dry && !j->retry)
+			visit_gone(&v, &m);
 	}
-	return rc == -1 ? -1 : 0;
+	return visit_end(&v) == -1 || rc == -1 ? -1 : 0;
 }
 
 /* total: how many entries the key has; -1: counting them failed.  Returns 0, or -1 to stop. */
@@ -174,6 +201,8 @@ cancel_key(struct canceller *j, enum key key, int64_t total)
 {
 	int64_t lo, hi;
 
+	if (total > j->scan)
+		j->beyond += total - j->scan;
 	for (hi = total < j->scan ? total : j->scan; hi > 0; hi = lo) {
 		lo = hi > WAITING_PAGE ? hi - WAITING_PAGE : 0;
 		if (ctl_interrupted() || cancel_window(j, key, lo, hi) == -1)
@@ -197,7 +226,8 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 	    ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
 	if (reply != NULL)
 		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
-		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
+		    clock_seconds(t->cfg->lease) -
+		    ask_time_of(j->ctl, t->keys.name[KEY_BACKUP]);
 	reply_free(reply);
 	out_escape(&b, tag, len);
 	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), xstrdup(daemon), left };
@@ -219,7 +249,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	const char *state;
 	int nkeys;
 
-	if (!add_once(&j->tags, tag, len))
+	if (!add_once(j, tag, len))
 		return 0;
 	w = ask_format("%s %s %s %s %s %s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
 	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER]);
@@ -437,6 +467,32 @@ not_found(struct canceller *j, const char *id, const char *place)
 	reply_free(reply);
 }
 
+/* Reports messages that may be of the group, and were not searched. */
+static void
+not_searched(struct canceller *j)
+{
+	struct ctl *c = j->ctl;
+	const char *queue = c->target.name;
+	struct depth d;
+
+	if (j->beyond > 0)
+		ctl_error(c, EX_NOTHING, "%lld more messages wait in %s that "
+		    "were not searched; --scan N looks at more",
+		    (long long)j->beyond, queue);
+	if (j->large > 0)
+		ctl_error(c, EX_NOTHING, "%lld of %s wait whose group was not "
+		    "read: they are larger than 64K", (long long)j->large,
+		    queue);
+	if (c->target.source != SOURCE_STREAM ||
+	    snapshot_depths(c, &c->target, 1, &d) == -1)
+		return;
+	if (d.waiting > 0)
+		ctl_error(c, EX_NOTHING, "%lld entries of %s were never "
+		    "delivered: they stay, whatever their group is",
+		    (long long)d.waiting, queue);
+	depth_done(&d);
+}
+
 /* Searches all places of the selected key.  Returns 0, or -1 to stop. */
 static int
 cancel_in_key(struct canceller *j)
@@ -460,7 +516,7 @@ cancel_in_key(struct canceller *j)
 		if (cancel_key(j, KEY_QUEUE, waiting) == -1)
 			return -1;
 	}
-	words_done(&j->tags);
+	forget_tags(j);
 	if (j->group != NULL)
 		return cancel_group(j);
 	for (i = 0; i < j->select.nids; i++)
@@ -520,9 +576,11 @@ cancel_run(struct ctl *c)
 	for (i = 0; i < j.select.nids && rc == 0; i++)
 		if (j.found[i] == NULL || j.found[i][0] != '\0')
 			not_found(&j, j.select.ids[i], j.found[i]);
+	if (j.group != NULL && !j.retry && rc == 0)
+		not_searched(&j);
 	if (ctl_interrupted() && c->status == 0)
 		c->status = EX_INTERRUPTED;
-	words_done(&j.tags);
+	forget_tags(&j);
 	while (j.nmarked > 0) {
 		free(j.marked[--j.nmarked].tag);
 		free(j.marked[j.nmarked].daemon);

@@ -13,7 +13,7 @@
 #include "policy/shard_keys.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "status/judge.h"
 
 #define COUNT_MAX	INT64_C(1000000000000)	/* of a threshold */
@@ -125,7 +125,7 @@ check_server(struct problems *f, const char *at, const char *refuses, bool clock
 }
 
 static void
-check_servers(struct problems *f, const struct picture *p, bool clock)
+check_servers(struct problems *f, const struct snapshot *p, bool clock)
 {
 	const struct server_facts no_aof = { .policy = "", .role = "", .version = "",
 	    .refuses = "", .no_aof = true };
@@ -190,7 +190,7 @@ check_types(struct problems *f, const struct target *t)
 
 /* Compares settings that must be the same among the daemons, and with the configuration. */
 static void
-check_settings(struct problems *f, const struct picture *p, size_t i)
+check_settings(struct problems *f, const struct snapshot *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const struct service *s = &p->services[i];
@@ -269,12 +269,12 @@ read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 }
 
 static void
-check_measure(struct problems *f, const struct picture *p, size_t i, enum measure m)
+check_measure(struct problems *f, const struct snapshot *p, size_t i, enum measure m)
 {
 	const struct threshold *t = &f->limits[m];
 	const struct depth *d = &p->depths[i];
 	const char *name = p->targets[i].name;
-	struct facts facts = picture_facts(p, i);
+	struct facts facts = snapshot_facts(p, i);
 	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
 	double value, limit;
 	int64_t n = m == MEASURE_WAITING ? d->waiting : d->dead;
@@ -328,11 +328,11 @@ delayed_due(struct problems *f, struct target *t, const struct depth *d)
 }
 
 static void
-check_queue(struct problems *f, const struct picture *p, size_t i)
+check_queue(struct problems *f, const struct snapshot *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
 	const char *name = p->targets[i].name;
-	struct facts facts = picture_facts(p, i);
+	struct facts facts = snapshot_facts(p, i);
 	struct judge_context context = { .rqctl = "rqctl", .queue = name, .details = true,
 	    .dead_is_fine = ctl_given(f->ctl, OPT_WARN_DEAD) };
 	struct finder to = { .problems = f, .queue = name, .at = "" };
@@ -452,7 +452,7 @@ add_without_braces(struct strays *s, enum kind kind, const char *key)
  * if a heartbeat or a file of the configuration cannot be read: it may name them.
  */
 static void
-check_strays(struct problems *f, const struct picture *p)
+check_strays(struct problems *f, const struct snapshot *p)
 {
 	struct ctl *c = f->ctl;
 	struct strays s = { .n = 0 };
@@ -493,7 +493,7 @@ check_strays(struct problems *f, const struct picture *p)
 		add_without_braces(&s, q[i]->kind, q[i]->key);
 
 	depths = xcalloc(s.n + 1, sizeof(*depths));
-	known = s.n > 0 && picture_depths(c, s.targets, s.n, depths) == 0;
+	known = s.n > 0 && snapshot_depths(c, s.targets, s.n, depths) == 0;
 	for (size_t i = 0; known && i < s.n; i++) {
 		n = depth_messages(&depths[i]);
 		dead = depths[i].dead > 0 ? depths[i].dead : 0;
@@ -517,7 +517,7 @@ check_strays(struct problems *f, const struct picture *p)
 
 /* Daemons whose clock is wrong: times in their log are, too.  Returns whether there are any. */
 static bool
-check_clocks(struct problems *f, const struct picture *p)
+check_clocks(struct problems *f, const struct snapshot *p)
 {
 	struct finder to = { .problems = f, .at = "" };
 	const struct daemon *d;
@@ -532,7 +532,7 @@ check_clocks(struct problems *f, const struct picture *p)
 }
 
 static void
-check_all(struct problems *f, const struct picture *p)
+check_all(struct problems *f, const struct snapshot *p)
 {
 	bool told = check_clocks(f, p);
 
@@ -560,13 +560,13 @@ static void
 check_run(struct ctl *c)
 {
 	struct problems f = { .ctl = c };
-	struct picture p;
+	struct snapshot p;
 
 	for (int m = 0; m < MEASURE_MAX; m++) {
 		if (read_threshold(c, (enum measure)m, &f.limits[m]) == -1)
 			return;
 	}
-	if (picture_take(c, &p) == -1)
+	if (snapshot_take(c, &p) == -1)
 		return;
 	for (int l = 0; l < LEVELS; l++)
 		f.json[l] = json_array();
@@ -576,7 +576,7 @@ check_run(struct ctl *c)
 		words_done(&f.found[l]);
 		json_decref(f.json[l]);
 	}
-	picture_done(&p);
+	snapshot_done(&p);
 }
 
 const struct verb verb_check = {

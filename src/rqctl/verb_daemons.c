@@ -6,7 +6,7 @@
 
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #define SETTINGS_MAX	10	/* queues with different settings that are listed */
 
@@ -68,11 +68,11 @@ list_differences(const struct fleet *f)
 static void
 daemons_run(struct ctl *c)
 {
-	double now = ask_time(c);
+	double now = ask_time_of(c, KEYS_DAEMONS);
 	struct fleet f;
 	struct listing l;
 
-	if (now < 0 || picture_fleet(c, &f) == -1)
+	if (now < 0 || snapshot_fleet(c, &f) == -1)
 		return;
 	if (listing_init(&l, c, "DAEMON=.daemon|VERSION=.version|>PID=#.pid|>UP=.up|>SEEN=.ago|"
 	    "CONFIG=.config|QUEUES=.queues") == 0)

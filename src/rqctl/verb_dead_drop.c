@@ -11,16 +11,10 @@ drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t 
 	return *gone == -1 ? -1 : n;
 }
 
-static void
-dead_drop_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_DEAD, .step = drop_letters, .ask = "drop",
-		.what = "dead letter", .word = "dropped", .removes = true
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_DEAD, .step = drop_letters, .ask = "drop",
+	.what = "dead letter", .word = "dropped", .removes = true
+};
 
 const struct verb verb_dead_drop = {
 	.name = "dead drop",
@@ -31,5 +25,6 @@ const struct verb verb_dead_drop = {
 	.min_args = 1,
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS,
-	.run = dead_drop_run,
+	.run = messages_change,
+	.action = &action,
 };

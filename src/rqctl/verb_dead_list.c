@@ -1,11 +1,7 @@
 /* rqctl dead list: lists dead letters. */
 #include "rqctl/messages.h"
 
-static void
-dead_list_run(struct ctl *c)
-{
-	messages_list(c, PART_DEAD);
-}
+static const struct action action = { .part = PART_DEAD };
 
 const struct verb verb_dead_list = {
 	.name = "dead list",
@@ -15,6 +11,7 @@ const struct verb verb_dead_list = {
 	.options = OPTS_LETTERS | OPTS_LIST | OPT(SUMMARY),
 	.max_args = 1,
 	.flags = VERB_JSON | VERB_KEEPING,
-	.run = dead_list_run,
+	.run = messages_list,
+	.action = &action,
 	.rows = 50,
 };

@@ -30,16 +30,10 @@ retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t
 	return did;
 }
 
-static void
-dead_retry_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_DEAD, .step = retry_letters, .ask = "retry",
-		.what = "dead letter", .word = "retried"
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_DEAD, .step = retry_letters, .ask = "retry",
+	.what = "dead letter", .word = "retried"
+};
 
 const struct verb verb_dead_retry = {
 	.name = "dead retry",
@@ -53,5 +47,6 @@ const struct verb verb_dead_retry = {
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_KEEPING | VERB_SELECTS |
 	    VERB_ASKS_ALL,
-	.run = dead_retry_run,
+	.run = messages_change,
+	.action = &action,
 };

@@ -16,6 +16,6 @@ const struct verb verb_dead_show = {
 	.options = OPT(RAW),
 	.min_args = 2,
 	.max_args = -1,
-	.flags = VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES,
+	.flags = VERB_JSON | VERB_KEEPING | VERB_LINES,
 	.run = dead_show_run,
 };

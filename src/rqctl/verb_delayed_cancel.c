@@ -14,17 +14,11 @@ drop_delayed(struct walk *w, const struct words *members, int i, int n, int64_t 
 	return *gone == -1 ? -1 : n;
 }
 
-static void
-delayed_cancel_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_DELAYED, .step = drop_delayed, .ask = "cancel",
-		.what = "delayed message", .word = "cancelled",
-		.thing = "message", .removes = true
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_DELAYED, .step = drop_delayed, .ask = "cancel",
+	.what = "delayed message", .word = "cancelled",
+	.thing = "message", .removes = true
+};
 
 const struct verb verb_delayed_cancel = {
 	.name = "delayed cancel",
@@ -35,5 +29,6 @@ const struct verb verb_delayed_cancel = {
 	.min_args = 1,
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS,
-	.run = delayed_cancel_run,
+	.run = messages_change,
+	.action = &action,
 };

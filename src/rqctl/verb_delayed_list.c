@@ -1,11 +1,7 @@
 /* rqctl delayed list: lists delayed messages. */
 #include "rqctl/messages.h"
 
-static void
-delayed_list_run(struct ctl *c)
-{
-	messages_list(c, PART_DELAYED);
-}
+static const struct action action = { .part = PART_DELAYED };
 
 const struct verb verb_delayed_list = {
 	.name = "delayed list",
@@ -17,6 +13,7 @@ const struct verb verb_delayed_list = {
 	.min_args = 1,
 	.max_args = 1,
 	.flags = VERB_JSON | VERB_KEEPING,
-	.run = delayed_list_run,
+	.run = messages_list,
+	.action = &action,
 	.rows = 50,
 };

@@ -1,16 +1,10 @@
 /* rqctl delayed now: makes delayed messages due. */
 #include "rqctl/messages.h"
 
-static void
-delayed_now_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_DELAYED, .step = messages_make_due, .what = "message",
-		.word = "made due", .member = "made_due"
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_DELAYED, .step = messages_make_due, .what = "message",
+	.word = "made due", .member = "made_due"
+};
 
 const struct verb verb_delayed_now = {
 	.name = "delayed now",
@@ -21,5 +15,6 @@ const struct verb verb_delayed_now = {
 	.min_args = 1,
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_KEEPING | VERB_SELECTS,
-	.run = delayed_now_run,
+	.run = messages_change,
+	.action = &action,
 };

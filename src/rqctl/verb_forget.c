@@ -4,24 +4,24 @@
  * If the configuration does not name the queue, forget takes its name as the key.  The script
  * that deletes checks again for messages: without --force it deletes none that a producer has
  * pushed meanwhile.
- */
-#include <math.h>
-#include <stdlib.h>
+ */#include <stdlib.h>
 #include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* Returned by forget_queue.lua. */
 enum { FORGET_KEYS, FORGET_MESSAGES, FORGET_FIELDS };
 
 /*
- * how: "count" only counts, "force" deletes, "" deletes unless there are messages.  Sets how many
- * keys and messages were found or deleted in all shards.  Returns 0, or -1 after an error.
+ * how: "count" only counts, "force" deletes, "" deletes unless there are messages.
+ * Sets how many keys and messages were found or deleted in all shards; kept: how
+ * many messages have kept their shards.  Returns 0, or -1 after an error, when
+ * some shards may be deleted.
  */
 static int
-run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
+run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages,
+    int64_t *kept)
 {
 	static const enum key order[KEY_MAX] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD, KEY_HELD,
@@ -30,8 +30,9 @@ run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
 	};
 	const struct keys *k = &c->target.keys;
 	struct redisReply *reply;
+	int64_t found;
 
-	*nkeys = *messages = 0;
+	*nkeys = *messages = *kept = 0;
 	EACH_KEY(n, &c->target) {
 		struct words w = { .n = 0 };
 
@@ -40,8 +41,13 @@ run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
 		ask_add(&w, "%s", how);
 		reply = c->status == 0 ?
 		    ask_script_words(c, "forget_queue", KEY_MAX, &w) : NULL;
-		*nkeys += reply_int_at(reply, FORGET_KEYS);
-		*messages += reply_int_at(reply, FORGET_MESSAGES);
+		found = reply_int_at(reply, FORGET_MESSAGES);
+		if (how[0] == '\0' && found > 0) {
+			*kept += found;
+		} else {
+			*nkeys += reply_int_at(reply, FORGET_KEYS);
+			*messages += found;
+		}
 		reply_free(reply);
 		words_done(&w);
 	}
@@ -49,31 +55,118 @@ run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages)
 }
 
 /*
- * Returns the most shards that a member of the index KEYS_QUEUES has for the key; with drop,
- * removes these members.  Reports an error only if the connection is lost.
+ * Returns what members of the index KEYS_QUEUES have about the key: the most
+ * shards, and the last delayed_key; NULL: none.  With drop, removes these members.
+ * Reports an error only if the connection is lost.
  */
-static int64_t
+static json_t *
 in_index(struct ctl *c, const char *key, bool drop)
 {
 	struct redisReply *index = ask_any(c, "ZRANGE %s 0 -1", KEYS_QUEUES);
-	int64_t shards = 0, n;
-	json_t *member;
-	const char *text;
+	json_t *member, *told = NULL;
+	const char *text, *delayed;
+	int64_t shards;
 	size_t len;
 
 	for (size_t i = 0; i < reply_len(index); i++) {
 		member = fleet_member(reply_at(index, i));
 		text = reply_str(reply_at(index, i), &len);
-		if (strcmp(fleet_text(member, "key"), key) == 0) {
-			n = fleet_count(member, "shards");
-			shards = n > shards ? n : shards;
-			if (drop)
-				reply_free(ask_any(c, "ZREM %s %.*s", KEYS_QUEUES, (int)len, text));
+		if (strcmp(fleet_text(member, "key"), key) != 0) {
+			json_decref(member);
+			continue;
 		}
+		if (told == NULL)
+			told = json_incref(member);
+		shards = fleet_count(member, "shards");
+		delayed = fleet_text(member, "delayed_key");
+		if (shards > fleet_count(told, "shards"))
+			json_set(told, "shards:i", shards);
+		if (delayed[0] != '\0' && told != member)
+			json_set(told, "delayed_key:s", delayed);
+		if (drop)
+			reply_free(ask_any(c, "ZREM %s %.*s", KEYS_QUEUES,
+			    (int)len, text));
 		json_decref(member);
 	}
 	reply_free(index);
-	return shards;
+	return told;
+}
+
+/* Whether no daemon serves the queue; else one was reported. */
+static bool
+is_unused(struct ctl *c, const char *name)
+{
+	struct fleet fleet;
+
+	if (snapshot_fleet(c, &fleet) == -1)
+		return false;
+	for (size_t i = 0; i < fleet.n && c->status == 0; i++)
+		if (fleet_queue(&fleet.daemons[i], c->target.key) != NULL)
+			ctl_error(c, EX_TEMPFAIL, "%s serves %s: remove the "
+			    "queue from its configuration first, or use --force",
+			    fleet.daemons[i].instance, name);
+	fleet_done(&fleet);
+	return c->status == 0;
+}
+
+/* "4 keys and 3 messages of orders" */
+static char *
+amount(const char *name, int64_t nkeys, int64_t messages)
+{
+	return xasprintf("%lld key%s and %lld message%s of %s",
+	    (long long)nkeys, nkeys == 1 ? "" : "s", (long long)messages,
+	    messages == 1 ? "" : "s", name);
+}
+
+static void
+report(struct ctl *c, const char *name, int64_t nkeys, int64_t messages,
+    bool complete)
+{
+	bool dry = ctl_given(c, OPT_DRY_RUN);
+	char *what = amount(name, nkeys, messages);
+
+	ctl_result(c, json_set(json_object(),
+	    "queue:s keys:i messages:i dry_run:t complete:t", name, nkeys,
+	    messages, dry, complete), "%s %s%s",
+	    dry ? "would forget" : "forgot", what,
+	    complete ? "" : "; stopped before the end, the rest is unchanged");
+	free(what);
+}
+
+/*
+ * Asks.  Anybody who may write to the index can name a delayed_key there, so the
+ * question names it.
+ */
+static bool
+confirm(struct ctl *c, const char *what)
+{
+	const struct keys *k = &c->target.keys;
+	const char *delayed = k->name[KEY_DELAYED];
+
+	if (strncmp(delayed, c->target.key, k->len[KEY_QUEUE]) == 0)
+		return ctl_confirm(c, "delete %s", what);
+	return ctl_confirm(c, "delete %s, and its delayed_key %s", what,
+	    delayed);
+}
+
+/* Deletes the queue.  Some shards may be deleted when others cannot be. */
+static void
+forget(struct ctl *c, const char *name)
+{
+	bool force = ctl_given(c, OPT_FORCE);
+	int64_t nkeys, messages, kept;
+	int rc = run_script(c, force ? "force" : "", &nkeys, &messages, &kept);
+
+	if ((rc == 0 && kept == 0) || nkeys > 0)
+		report(c, name, nkeys, messages, rc == 0 && kept == 0);
+	if (kept > 0)
+		ctl_error(c, EX_TEMPFAIL,
+		    "messages were pushed to %s meanwhile: %s", name,
+		    c->target.nkeys > 1 ? "their shards were not deleted" :
+		    "nothing was deleted");
+	audit_removed(c, "forget --force", messages);
+	if (c->status == 0)
+		json_decref(in_index(c, c->target.key, true));
 }
 
 static void
@@ -81,9 +174,9 @@ forget_run(struct ctl *c)
 {
 	const char *name = c->args.words[0];
 	const struct queue_config *cfg = config_queue(c->config, name);
-	bool force = ctl_given(c, OPT_FORCE), dry = ctl_given(c, OPT_DRY_RUN);
-	struct fleet fleet = { .n = 0 };
-	int64_t nkeys, messages;
+	bool force = ctl_given(c, OPT_FORCE);
+	int64_t nkeys, messages, kept;
+	json_t *told;
 	char *what;
 
 	if (name[0] == '\0') {
@@ -95,41 +188,27 @@ forget_run(struct ctl *c)
 		    name, cfg->file, cfg->line);
 		return;
 	}
-	target_init(&c->target, cfg, name, cfg == NULL ? in_index(c, name, false) : 0);
-	if (!force && picture_fleet(c, &fleet) == -1)
+	if (cfg != NULL) {
+		target_init(&c->target, cfg, name, 0);
+	} else {
+		told = in_index(c, name, false);
+		target_told(&c->target, name, told);
+		json_decref(told);
+	}
+	if (c->status != 0 || (!force && !is_unused(c, name)) ||
+	    run_script(c, "count", &nkeys, &messages, &kept) == -1)
 		return;
-	for (size_t i = 0; i < fleet.n && c->status == 0; i++)
-		if (fleet_queue(&fleet.daemons[i], c->target.key) != NULL)
-			ctl_error(c, EX_TEMPFAIL, "%s serves %s: remove the queue from its "
-			    "configuration first, or use --force", fleet.daemons[i].instance,
-			    name);
-	fleet_done(&fleet);
-	if (c->status != 0 || run_script(c, "count", &nkeys, &messages) == -1)
-		return;
-
-	what = xasprintf("%lld key%s and %lld message%s of %s", (long long)nkeys,
-	    nkeys == 1 ? "" : "s", (long long)messages, messages == 1 ? "" : "s", name);
+	what = amount(name, nkeys, messages);
 	if (nkeys == 0)
 		ctl_error(c, EX_NOTHING, "%s has no keys", name);
 	else if (messages > 0 && !force)
 		ctl_error(c, EX_TEMPFAIL, "%s holds %lld message%s: let a queue take them, or "
 		    "delete them with --force", name, (long long)messages,
 		    messages == 1 ? "" : "s");
-	else if (dry || (ctl_confirm(c, "delete %s", what) &&
-	    run_script(c, force ? "force" : "", &nkeys, &messages) == 0)) {
-		if (messages > 0 && !force)
-			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: %s",
-			    name, c->target.nkeys > 1 ? "their shards were not deleted" :
-			    "nothing was deleted");
-		else
-			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
-			    name, nkeys, messages, dry), "%s %s",
-			    dry ? "would forget" : "forgot", what);
-		if (!dry && force)
-			audit_removed(c, "forget --force", messages);
-		if (!dry && (messages == 0 || force))
-			in_index(c, c->target.key, true);
-	}
+	else if (ctl_given(c, OPT_DRY_RUN))
+		report(c, name, nkeys, messages, true);
+	else if (confirm(c, what))
+		forget(c, name);
 	free(what);
 }
 

@@ -17,25 +17,22 @@
 static int64_t
 count_in_flight(struct ctl *c, struct target *t, size_t n)
 {
-	struct redisReply *page;
 	struct waiting m;
 	int64_t sum = 0;
+	int rc = 0;
 
 	for (size_t i = 0; i < n; i++)
 		EACH_KEY(k, &t[i]) {
-			struct waiting_place at = { .key = KEY_BACKUP };
+			struct visit v = {
+				.ctl = c, .target = &t[i], .at = { .key = KEY_BACKUP }
+			};
 
 			/* A renewed one moves to the end: it may count twice, but is not missed. */
-			while (c->status == 0 && !at.end) {
-				page = waiting_page(c, &t[i], &at, WAITING_PAGE, 0);
-				for (size_t j = 0; j < waiting_len(page); j++) {
-					waiting_get(page, j, &m);
-					sum += m.delivery.ours;
-				}
-				reply_free(page);
-			}
+			while (rc == 0 && visit_next(&v, &m))
+				sum += m.delivery.ours;
+			rc = visit_end(&v) == -1 ? -1 : rc;
 		}
-	return c->status == 0 ? sum : -1;
+	return rc == 0 ? sum : -1;
 }
 
 /* Polls until nothing is in flight: first after 50 ms, later once a second. */

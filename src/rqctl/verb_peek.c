@@ -2,29 +2,30 @@
 #include <stdio.h>
 
 #include "rqctl/messages.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* The next messages of a key, as rows or byte for byte.  Returns 0, or -1 after an error. */
 static int
-peek_page(struct listing *l, struct waiting_place *at, bool raw)
+peek_key(struct listing *l, enum key key, bool raw)
 {
 	const struct target *t = &l->ctl->target;
-	struct redisReply *page = waiting_page(l->ctl, t, at, listing_room(l, WAITING_PAGE),
-	    raw || l->array != NULL ? -1 : WAITING_CUT);
+	bool ids = t->source == SOURCE_IDS;
+	struct visit v = {
+		.ctl = l->ctl, .target = t, .at = { .key = key },
+		.cut = raw || l->array != NULL ? -1 : WAITING_CUT,
+		.most = l->most - l->rows
+	};
 	struct waiting m;
 
-	for (size_t i = 0; i < waiting_len(page); i++) {
-		waiting_get(page, i, &m);
+	while (visit_next(&v, &m)) {
 		if (!raw) {
-			messages_list_waiting(l, &m,
-			    t->source == SOURCE_IDS ? waiting_now(page) : -1, false, true);
+			messages_list_waiting(l, &m, ids ? v.now : -1, false, true);
 			continue;
 		}
 		l->rows++;
 		fwrite(m.data, 1, m.len, stdout);
 	}
-	reply_free(page);
-	return page != NULL ? 0 : -1;
+	return visit_end(&v);
 }
 
 static void
@@ -44,16 +45,13 @@ peek_run(struct ctl *c)
 	    ">PLACE=place|ID=id|>BYTES=length|MESSAGE=message");
 	if (raw)
 		l.most = 1;
-	EACH_KEY(i, &c->target) {
-		struct waiting_place at = { .key = held ? KEY_HELD : KEY_QUEUE };
-
-		while (rc == 0 && !at.end && !listing_is_full(&l))
-			rc = peek_page(&l, &at, raw);
-	}
+	EACH_KEY(i, &c->target)
+		if (rc == 0 && !listing_is_full(&l))
+			rc = peek_key(&l, held ? KEY_HELD : KEY_QUEUE, raw);
 	if (raw && l.rows == 0 && c->status == 0)
 		ctl_error(c, EX_NOTHING, "no message %s in %s", is, c->target.name);
 	if (c->status == 0 && listing_is_full(&l) && l.array == NULL && !raw &&
-	    picture_depths(c, &c->target, 1, &d) == 0) {
+	    snapshot_depths(c, &c->target, 1, &d) == 0) {
 		total = d.problem != NULL ? 0 : held ? d.held : d.waiting;
 		depth_done(&d);
 	}

@@ -1,16 +1,7 @@
-/* rqctl ping: whether Redis answers, and how fast. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* rqctl ping: whether Redis answers, and how fast. */#include <stdlib.h>
 
 #include "base/units.h"
-#include "policy/shard_keys.h"
-#include "queue/pausetext.h"
 #include "rqctl/ask.h"
-#include "rqctl/out.h"
-#include "rqctl/picture.h"
-#include "status/advice.h"
 
 static void
 ping(struct ctl *c)

@@ -6,8 +6,8 @@
  * meanwhile stay.  But if a daemon takes some of the counted messages, purge deletes as many
  * new ones instead.  If it deletes fewer than it counted, it says so.
  *
- * Retries are deleted by tag, so that rqctl can leave out those in flight.  It walks by their due
- * times, since daemons take others from the front meanwhile.
+ * Retries and held messages are deleted by tag, so that rqctl can leave out those
+ * in flight: see messages_drop().
  *
  * A stream may have other readers: rqctl only moves the consumer group past the entries that wait.
  *
@@ -17,14 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rqctl/ask.h"
-#include "rqctl/out.h"
-#include "rqctl/picture.h"
-#include "rqctl/waiting.h"
+#include "rqctl/messages.h"
+#include "rqctl/snapshot.h"
 
 #define STEP	500LL	/* deleted per call */
 
-static const struct part {
+static const struct purged {
 	enum opt	 opt;
 	const char	*name;
 	enum key	 key;
@@ -38,7 +36,6 @@ static const struct part {
 struct purge {
 	struct ctl	*ctl;
 	struct depth	*depths;	/* of each key, as they were counted; owned */
-	double		 since;		/* Redis' seconds at a key's first page; 0: none yet */
 	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
 	char		 entries[24];	/* SOURCE_STREAM: entries ever added; "": not known */
 };
@@ -89,60 +86,22 @@ pass_entries(struct purge *p, int64_t counted)
 	return passed;
 }
 
-/* Deletes some of the key's tags from a place on; *there: how many it has looked at. */
-static int64_t
-drop_tags(struct purge *p, struct waiting_place *at, int64_t most, int64_t *there)
-{
-	struct ctl *c = p->ctl;
-	char *const *k = c->target.keys.name;
-	struct redisReply *page = waiting_page(c, &c->target, at, most, 0);
-	struct words w = ask_format("%s %s %s %s %s %s %s %s drop 0 %s %s %s %s", k[KEY_CONTEXT],
-	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
-	    k[KEY_ORDER], "", "", keys_group(&c->target.keys), "");
-	struct redisReply *reply;
-	int64_t n = page == NULL ? -1 : 0, chosen = 0;	/* chosen: with the score in at */
-	double score = 0;
-	struct waiting m;
-
-	*there = (int64_t)waiting_len(page);
-	p->since = p->since > 0 || page == NULL ? p->since : waiting_now(page);
-	for (size_t i = 0; i < waiting_len(page); i++) {
-		waiting_get(page, i, &m);
-		if (m.score != score)
-			chosen = 0;
-		score = m.score;
-		if (waiting_is_next(&m, p->since, waiting_now(page)))
-			continue;
-		words_mem(&w, m.tag, m.taglen);
-		chosen++;
-	}
-	if (*there > 0) {
-		reply = ask_script_words(c, "drop", 8, &w);
-		n = reply != NULL ? reply_int_at(reply, 0) : -1;
-		reply_free(reply);
-		at->passed -= n < 0 || chosen < n ? chosen : n;
-	}
-	words_done(&w);
-	reply_free(page);
-	return n;
-}
-
 /*
  * Deletes at most as many messages of a part as were counted in the selected key; adds those that
  * are gone to *gone.  Returns 0, or -1 after an error was reported.
  */
 static int
-purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *gone)
+purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *gone)
 {
 	struct ctl *c = p->ctl;
 	const struct target *t = &c->target;
 	const char *key = t->keys.name[part->key];
 	const char *which = t->left ? "left" : "right";
-	struct waiting_place at = { .key = part->key };
 	int64_t done = 0, there = 1, n;
 	long long most;
 
-	p->since = 0;
+	if (part->key == KEY_RETRY || part->key == KEY_HELD)
+		return messages_drop(c, part->key, counted, gone);
 	/* Ids that are due and those that are due later are in one zset. */
 	if (t->source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED)) {
 		key = t->keys.name[KEY_QUEUE];
@@ -151,11 +110,7 @@ purge_key(struct purge *p, const struct part *part, int64_t counted, int64_t *go
 
 	while (there > 0 && done < counted && !ctl_interrupted()) {
 		most = counted - done < STEP ? counted - done : STEP;
-		if (part->key == KEY_RETRY || part->key == KEY_HELD) {
-			n = drop_tags(p, &at, most, &there);
-			if (at.end)
-				there = 0;
-		} else if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
+		if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
 			there = 0;
 		} else {
@@ -193,7 +148,7 @@ report(const struct ctl *c, const int64_t *n, int64_t missed)
 }
 
 static void
-audit_part(struct ctl *c, const struct part *part, int64_t n)
+audit_part(struct ctl *c, const struct purged *part, int64_t n)
 {
 	char *what = xasprintf("purge --%s", part->name);
 
@@ -232,11 +187,11 @@ purge(struct purge *p)
 					    &gone[i]);
 		if (ctl_interrupted())
 			ctl_error(c, EX_INTERRUPTED, "interrupted");
-		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-			audit_part(c, &parts[i], gone[i]);
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 			all -= gone[i];
-		}
 		report(c, gone, c->status == 0 ? all : 0);
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+			audit_part(c, &parts[i], gone[i]);
 	}
 	free(text);
 }
@@ -254,7 +209,7 @@ count_keys(struct purge *p)
 		each[k].all = &t->all[k];
 		each[k].nkeys = 1;
 	}
-	rc = picture_depths(p->ctl, each, t->nkeys, p->depths);
+	rc = snapshot_depths(p->ctl, each, t->nkeys, p->depths);
 	free(each);
 	return rc;
 }

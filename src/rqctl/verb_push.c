@@ -96,17 +96,11 @@ parse_due(struct pushing *p)
 	return 0;
 }
 
-static bool
-has_shards(const struct target *t)
-{
-	return t->cfg != NULL ? t->cfg->shards > 1 : t->nkeys > 1;
-}
-
 /* The number of the key for a message: by its id, or at random. */
 static size_t
 pick_shard(const struct target *t, const char *message, size_t len)
 {
-	unsigned n = (unsigned)t->nkeys - 1;
+	unsigned n = (unsigned)target_shards(t);
 	char id[MESSAGE_ID_MAX + 1];
 
 	if (t->cfg != NULL)
@@ -122,7 +116,7 @@ is_joint(const struct pushing *p)
 {
 	const struct target *t = p->target;
 
-	return t->source == SOURCE_LIST && p->delay == NULL && !has_shards(t);
+	return t->source == SOURCE_LIST && p->delay == NULL && target_shards(t) == 0;
 }
 
 /* Sends message i, or all together; a reply is due. */
@@ -137,7 +131,7 @@ send_message(struct pushing *p, int i)
 	char *const *k;
 	int nkeys = 1;
 
-	if (has_shards(t))
+	if (target_shards(t) > 0)
 		target_select(t, pick_shard(t, text, len));
 	k = t->keys.name;
 	key = k[KEY_QUEUE];

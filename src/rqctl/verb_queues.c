@@ -5,7 +5,7 @@
 
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* An array of the first n words; one that is not UTF-8 becomes an object with NAME_base64. */
 static json_t *
@@ -46,8 +46,7 @@ queue_row(struct listing *l, const struct target *t)
 static void
 print_keys(const struct target *t)
 {
-	size_t n = t->cfg != NULL && t->cfg->shards > 1 ? (size_t)t->cfg->shards :
-	    t->cfg == NULL && t->nkeys > 1 ? t->nkeys - 1 : 0;
+	size_t n = target_shards(t);
 
 	for (size_t i = 0; i < n; i++)
 		out_line(NULL, "%s", t->all[i].name[KEY_QUEUE]);
@@ -78,7 +77,7 @@ static void
 queues_run(struct ctl *c)
 {
 	struct target *targets;
-	struct picture p;
+	struct snapshot p;
 	size_t n;
 
 	if (ctl_has_file(c)) {
@@ -86,9 +85,9 @@ queues_run(struct ctl *c)
 			return;
 		list(c, targets, n);
 		targets_free(targets, n);
-	} else if (picture_take(c, &p) == 0) {
+	} else if (snapshot_take(c, &p) == 0) {
 		list(c, p.targets, p.n);
-		picture_done(&p);
+		snapshot_done(&p);
 	}
 }
 

@@ -3,15 +3,10 @@
  *
  * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
  * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
- */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ */#include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 /* Sends a hint; returns whether the daemon has received it. */
 static bool
@@ -34,7 +29,7 @@ quiet_run(struct ctl *c)
 	struct fleet f;
 	size_t i, n = 0;
 
-	if (picture_fleet(c, &f) == -1)
+	if (snapshot_fleet(c, &f) == -1)
 		return;
 	hint = end ? "end_quiet" : "quiet";
 	for (i = 0; i < f.n; i++) {

@@ -1,11 +1,4 @@
-/* rqctl resume: deletes QPAUSED. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "queue/pausetext.h"
-#include "rqctl/ask.h"
-#include "rqctl/out.h"
-#include "rqctl/waiting.h"
+/* rqctl resume: deletes QPAUSED. */#include "rqctl/ask.h"
 
 static void
 resume_run(struct ctl *c)

@@ -1,11 +1,7 @@
 /* rqctl retry list: lists retries. */
 #include "rqctl/messages.h"
 
-static void
-retry_list_run(struct ctl *c)
-{
-	messages_list(c, PART_RETRY);
-}
+static const struct action action = { .part = PART_RETRY };
 
 const struct verb verb_retry_list = {
 	.name = "retry list",
@@ -15,6 +11,7 @@ const struct verb verb_retry_list = {
 	.min_args = 1,
 	.max_args = 1,
 	.flags = VERB_JSON | VERB_KEEPING,
-	.run = retry_list_run,
+	.run = messages_list,
+	.action = &action,
 	.rows = 50,
 };

@@ -1,17 +1,11 @@
 /* rqctl retry now: makes retries due. */
 #include "rqctl/messages.h"
 
-static void
-retry_now_run(struct ctl *c)
-{
-	static const struct action action = {
-		.part = PART_RETRY, .step = messages_make_due,
-		.what = "failed or deferred message", .word = "made due",
-		.thing = "message", .member = "made_due"
-	};
-
-	messages_change(c, &action);
-}
+static const struct action action = {
+	.part = PART_RETRY, .step = messages_make_due,
+	.what = "failed or deferred message", .word = "made due",
+	.thing = "message", .member = "made_due"
+};
 
 const struct verb verb_retry_now = {
 	.name = "retry now",
@@ -23,5 +17,6 @@ const struct verb verb_retry_now = {
 	.min_args = 1,
 	.max_args = -1,
 	.flags = VERB_JSON | VERB_KEEPING | VERB_SELECTS,
-	.run = retry_now_run,
+	.run = messages_change,
+	.action = &action,
 };

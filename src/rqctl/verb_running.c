@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "rqctl/listing.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 struct running {
 	struct listing	 list;
-	struct picture	 picture;
-	double		 now;
+	struct snapshot	 snapshot;
+	double		 now;		/* by the clock of those that are listed */
 	int64_t		 unlisted;	/* messages in flight that no heartbeat lists */
 };
 
@@ -48,37 +48,32 @@ list_delivery(struct running *r, const struct target *t, const char *tag, size_t
 static int
 list_leases(struct running *r, const struct target *t)
 {
-	struct waiting_place at = { .key = KEY_BACKUP };
+	struct visit v = {
+		.ctl = r->list.ctl, .target = t, .at = { .key = KEY_BACKUP }
+	};
 	json_t *tags = json_object();	/* that were listed */
 	const struct daemon *by;
 	const json_t *entry;
-	struct redisReply *page;
 	struct buf tag = BUF_INIT;
 	struct waiting m;
-	int rc = 0;
 
-	while (rc == 0 && !at.end && !listing_is_full(&r->list)) {
-		page = waiting_page(r->list.ctl, t, &at, listing_room(&r->list, WAITING_PAGE), 0);
-		for (size_t i = 0; i < waiting_len(page); i++) {
-			waiting_get(page, i, &m);
-			/* A renewal moves a lease to the end: it may be on a later page, too. */
-			buf_clear(&tag);
-			out_escape(&tag, m.tag, m.taglen);
-			if (json_object_get(tags, buf_str(&tag)) != NULL)
-				continue;
-			json_object_set_new_nocheck(tags, buf_str(&tag), json_true());
-			by = NULL;
-			entry = NULL;
-			if (m.delivery.ours)
-				by = picture_holder(&r->picture.fleet, t, m.tag, m.taglen, &entry);
-			list_delivery(r, t, m.tag, m.taglen, m.score, &m.delivery, by, entry);
-		}
-		rc = page == NULL ? -1 : 0;
-		reply_free(page);
+	while (!listing_is_full(&r->list) && visit_next(&v, &m)) {
+		r->now = v.now;
+		/* A renewal moves a lease to the end: it may be on a later page, too. */
+		buf_clear(&tag);
+		out_escape(&tag, m.tag, m.taglen);
+		if (json_object_get(tags, buf_str(&tag)) != NULL)
+			continue;
+		json_object_set_new_nocheck(tags, buf_str(&tag), json_true());
+		by = NULL;
+		entry = NULL;
+		if (m.delivery.ours)
+			by = snapshot_holder(&r->snapshot.fleet, t, m.tag, m.taglen, &entry);
+		list_delivery(r, t, m.tag, m.taglen, m.score, &m.delivery, by, entry);
 	}
 	buf_done(&tag);
 	json_decref(tags);
-	return rc;
+	return visit_end(&v);
 }
 
 /*
@@ -88,7 +83,7 @@ list_leases(struct running *r, const struct target *t)
 static int64_t
 list_beats(struct running *r, const struct target *t)
 {
-	const struct fleet *f = &r->picture.fleet;
+	const struct fleet *f = &r->snapshot.fleet;
 	bool leases = kind_has(t->kind, TRAIT_LEASES), batch;
 	struct delivery_info d = { .ours = true };
 	const json_t *queue, *list, *entry;
@@ -131,15 +126,18 @@ static void
 running_run(struct ctl *c)
 {
 	struct running r = { .unlisted = 0 };
-	const struct picture *p = &r.picture;
+	const struct snapshot *p = &r.snapshot;
 	int64_t total = 0;
+	double beats;		/* heartbeats have a master of their own */
 	int rc;
 
 	rc = listing_init(&r.list, c, "QUEUE=queue|ID=id|>ATTEMPT=attempt|>AGE=age|>PID=#pid|"
 	    "DAEMON=.daemon|PROGRESS=.progress");
-	if (rc == 0 && picture_refresh(c) == 0 && (r.now = ask_time(c)) >= 0 &&
-	    picture_take(c, &r.picture) == 0) {
+	if (rc == 0 && snapshot_refresh(c) == 0 &&
+	    (beats = ask_time_of(c, KEYS_DAEMONS)) >= 0 &&
+	    snapshot_take(c, &r.snapshot) == 0) {
 		for (size_t i = 0; i < p->n && c->status == 0; i++) {
+			r.now = beats;
 			total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
 			total += list_beats(&r, &p->targets[i]);
 			EACH_KEY(k, &p->targets[i])
@@ -147,7 +145,7 @@ running_run(struct ctl *c)
 				    kind_has(p->targets[i].kind, TRAIT_LEASES))
 					rc = list_leases(&r, &p->targets[i]);
 		}
-		picture_done(&r.picture);
+		snapshot_done(&r.snapshot);
 	}
 	listing_end(&r.list, total, "messages", "no message is in flight");
 	if (r.unlisted > 0)

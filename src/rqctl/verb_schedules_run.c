@@ -1,15 +1,7 @@
-/* rqctl schedules run: pushes the message of a schedule. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* rqctl schedules run: pushes the message of a schedule. */#include <stdlib.h>
 
-#include "base/units.h"
-#include "policy/shard_keys.h"
 #include "policy/tick.h"
-#include "policy/zone.h"
-#include "rqctl/ask.h"
-#include "rqctl/listing.h"
+#include "rqctl/ctl.h"
 
 /* Pushes the message that a run now would push, without a change of QSCHEDULE. */
 static void

@@ -14,7 +14,7 @@
 #include "policy/message.h"
 #include "rqctl/letters.h"
 #include "rqctl/out.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "rqctl/waiting.h"
 
 #define NEXT		1000		/* waiting messages and retries to search */
@@ -168,7 +168,7 @@ show_tag(struct show *s, const char *tag)
 		json_set(facts, "due:f", in_retry);
 	}
 
-	(void)picture_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
+	(void)snapshot_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
 	progress = fleet_text(entry, "progress");
 	if (progress[0] != '\0') {
 		buf_printf(&b, ", progress: %s", progress);
@@ -203,9 +203,7 @@ show_deliveries(struct show *s)
 {
 	const struct target *t = &s->ctl->target;
 	static const enum key keys[] = { KEY_RETRY, KEY_HELD };
-	struct waiting_place at;
-	struct redisReply *page;
-	size_t looked, i, k;
+	size_t i, k;
 	const json_t *entry;
 	struct waiting m;
 	int rc = show_tag(s, s->id);
@@ -216,18 +214,15 @@ show_deliveries(struct show *s)
 			if (rc == 0 && is_further(fleet_text(entry, "tag"), s->id))
 				rc = show_tag(s, fleet_text(entry, "tag"));
 	for (size_t part = 0; part < ARRAY_LEN(keys); part++) {
-		at = (struct waiting_place){ .key = keys[part] };
-		for (looked = 0; rc == 0 && !at.end && looked < NEXT;) {
-			page = waiting_page(s->ctl, t, &at, (long)(NEXT - looked), 0);
-			for (i = 0; i < waiting_len(page) && rc == 0; i++) {
-				waiting_get(page, i, &m);
-				if (is_further(m.tag, s->id))
-					rc = show_tag(s, m.tag);
-			}
-			looked += waiting_len(page);
-			rc = page == NULL ? -1 : rc;
-			reply_free(page);
-		}
+		struct visit v = {
+			.ctl = s->ctl, .target = t, .at = { .key = keys[part] },
+			.most = NEXT
+		};
+
+		while (rc == 0 && visit_next(&v, &m))
+			if (is_further(m.tag, s->id))
+				rc = show_tag(s, m.tag);
+		rc = visit_end(&v) == -1 ? -1 : rc;
 	}
 	return rc;
 }
@@ -247,32 +242,29 @@ show_id(struct show *s, const struct waiting *m)
 static int
 show_waiting(struct show *s)
 {
-	struct waiting_place at = { .key = KEY_QUEUE };
 	const struct target *t = &s->ctl->target;
+	struct visit v = {
+		.ctl = s->ctl, .target = t, .at = { .key = KEY_QUEUE },
+		.cut = WAITING_CUT, .most = NEXT
+	};
 	char id[MESSAGE_ID_MAX + 1], line[64];
-	int64_t number = 0;
 	int found = s->found;
 	struct redisReply *reply;
 	struct waiting m;
 
-	while (t->source != SOURCE_STREAM && !at.end && number < NEXT) {
-		reply = waiting_page(s->ctl, t, &at, NEXT - number, WAITING_CUT);
-		if (reply == NULL)
-			return -1;
-		for (size_t i = 0; i < waiting_len(reply); i++) {
-			waiting_get(reply, i, &m);
-			number++;
-			if (strcmp(waiting_id(t, &m, id), s->id) != 0)
-				continue;
-			snprintf(line, sizeof(line), "number %lld in line", (long long)number);
-			if (t->source == SOURCE_IDS)
-				show_id(s, &m);
-			else
-				place(s, "waiting", json_set(json_object(), "number:i", number),
-				    line, m.data, m.len);
+	while (t->source != SOURCE_STREAM && visit_next(&v, &m)) {
+		if (strcmp(waiting_id(t, &m, id), s->id) != 0)
+			continue;
+		if (t->source == SOURCE_IDS) {
+			show_id(s, &m);
+			continue;
 		}
-		reply_free(reply);
+		snprintf(line, sizeof(line), "number %lld in line", (long long)v.n);
+		place(s, "waiting", json_set(json_object(), "number:i", v.n),
+		    line, m.data, m.len);
 	}
+	if (visit_end(&v) == -1)
+		return -1;
 	if (t->source != SOURCE_IDS || s->found > found)
 		return 0;
 	/* It may be farther behind: a zset finds it by itself. */
@@ -365,13 +357,16 @@ show_run(struct ctl *c)
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 	int rc = 0;
 
-	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 ||
-	    picture_fleet(c, &s.fleet) == -1)
+	if (snapshot_refresh(c) == -1 || snapshot_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	EACH_KEY(i, &c->target)
-		if (rc == 0 && (show_deliveries(&s) == -1 || show_waiting(&s) == -1))
+	EACH_KEY(i, &c->target) {
+		if (rc == 0)
+			s.now = ask_time_of(c, c->target.keys.name[KEY_QUEUE]);
+		if (rc == 0 && (s.now < 0 || show_deliveries(&s) == -1 ||
+		    show_waiting(&s) == -1))
 			rc = -1;
+	}
 	if (rc == 0)
 		rc = show_letters(&s);
 	if (rc == 0 && c->target.source == SOURCE_STREAM && s.found == 0)

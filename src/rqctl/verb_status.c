@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "rqctl/listing.h"
 #include "rqctl/out.h"
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 #include "status/queue_state.h"
 
 #define CAUSES_MAX	10	/* that status prints */
@@ -21,7 +21,7 @@ static const enum colour colours[] = {
 };
 
 static void
-print_json(const struct ctl *c, const struct picture *p)
+print_json(const struct ctl *c, const struct snapshot *p)
 {
 	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
@@ -29,7 +29,7 @@ print_json(const struct ctl *c, const struct picture *p)
 	struct facts facts;
 
 	for (size_t i = 0; i < p->n; i++) {
-		facts = picture_facts(p, i);
+		facts = snapshot_facts(p, i);
 		context.queue = facts.name;
 		json_array_append_new(queues, state_json(&facts, &context));
 	}
@@ -42,7 +42,7 @@ print_json(const struct ctl *c, const struct picture *p)
  * Equal ones keep their order, and so do queues that are arguments.  The caller frees it.
  */
 static size_t *
-order_of(const struct ctl *c, const struct picture *p)
+order_of(const struct ctl *c, const struct snapshot *p)
 {
 	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
 	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
@@ -50,7 +50,7 @@ order_of(const struct ctl *c, const struct picture *p)
 	struct facts f;
 
 	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++) {
-		f = picture_facts(p, i);
+		f = snapshot_facts(p, i);
 		context.queue = f.name;
 		trouble[i] = judge_first(&f, &context, 0, NULL).rank;
 		if (trouble[i] < RANK_MINOR)
@@ -65,11 +65,11 @@ order_of(const struct ctl *c, const struct picture *p)
 }
 
 static void
-add_row(struct table *t, const struct picture *p, size_t i, bool held)
+add_row(struct table *t, const struct snapshot *p, size_t i, bool held)
 {
 	const struct depth *d = &p->depths[i];
 	const int64_t most = p->services[i].concurrency;
-	struct facts facts = picture_facts(p, i);
+	struct facts facts = snapshot_facts(p, i);
 	struct judge_context context = { .rqctl = "rqctl", .queue = facts.name, .details = true };
 	json_t *o = state_json(&facts, &context);
 	char n[OUT_NUMBER_MAX];
@@ -104,7 +104,7 @@ add_error_line(const struct judge_finding *f, void *arg)
  * the table, fitted to the terminal.
  */
 static void
-add_text(const struct ctl *c, const struct picture *p, struct buf *b)
+add_text(const struct ctl *c, const struct snapshot *p, struct buf *b)
 {
 	size_t *order = order_of(c, p), causes = 0, i;
 	const struct service *s;
@@ -136,7 +136,7 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 		if (s->cause[0] == '\0' || facts_are_empty(&p->depths[i]) ||
 		    causes++ >= CAUSES_MAX)
 			continue;
-		facts = picture_facts(p, i);
+		facts = snapshot_facts(p, i);
 		context.queue = facts.name;
 		judge(&facts, &context, add_error_line, &lines);
 	}
@@ -169,7 +169,7 @@ add_text(const struct ctl *c, const struct picture *p, struct buf *b)
 
 /* -- status -w -------------------------------------------------------------------- */
 
-/* Prints the picture, or why there is none.  On a terminal it replaces what the screen shows. */
+/* Prints the snapshot, or why there is none.  On a terminal it replaces what the screen shows. */
 static void
 print_again(struct buf *b, const char *error)
 {
@@ -195,26 +195,26 @@ print_again(struct buf *b, const char *error)
 }
 
 /*
- * After an error on a terminal, the last picture stays below it; elsewhere only the error is
+ * After an error on a terminal, the last snapshot stays below it; elsewhere only the error is
  * printed.  If Redis cannot be reached at first, rqctl ends.
  */
 static void
 repeat(struct ctl *c, usec_t interval)
 {
 	struct buf b = BUF_INIT;
-	struct picture p;
+	struct snapshot p;
 	bool taken;
 
 	if (ctl_connect(c) == -1)
 		return;
 	do {
 		c->hold = true;
-		taken = picture_take(c, &p) == 0;
+		taken = snapshot_take(c, &p) == 0;
 		if (taken || out_height() == 0)
 			buf_clear(&b);
 		if (taken) {
 			add_text(c, &p, &b);
-			picture_done(&p);
+			snapshot_done(&p);
 		} else {
 			ctl_disconnect(c);
 		}
@@ -229,7 +229,7 @@ status_run(struct ctl *c)
 {
 	usec_t interval = 2 * SEC;
 	struct buf b = BUF_INIT;
-	struct picture p;
+	struct snapshot p;
 
 	if (ctl_duration(c, OPT_INTERVAL, &interval) == -1)
 		return;
@@ -240,7 +240,7 @@ status_run(struct ctl *c)
 		ctl_error(c, EX_USAGE, "--watch and --json do not go together");
 	else if (ctl_given(c, OPT_WATCH))
 		repeat(c, interval);
-	else if (picture_take(c, &p) == 0) {
+	else if (snapshot_take(c, &p) == 0) {
 		if (ctl_given(c, OPT_JSON)) {
 			print_json(c, &p);
 		} else {
@@ -248,7 +248,7 @@ status_run(struct ctl *c)
 			fwrite(b.data, 1, b.len, stdout);
 		}
 		buf_done(&b);
-		picture_done(&p);
+		snapshot_done(&p);
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 
+struct action;
 struct ctl;
 typedef void verb_fn(struct ctl *);
 
@@ -79,6 +80,7 @@ struct verb {
 	int		 max_args;	/* -1: any number */
 	unsigned	 flags;
 	verb_fn		*run;
+	const struct action *action;	/* of messages_list(), messages_change() */
 	long		 rows;		/* of a list: how many a table shows; 0: all */
 };
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -112,6 +113,49 @@ waiting_get(const struct redisReply *page, size_t i, struct waiting *ret)
 		ret->tag = "";
 	if (ret->data == NULL)
 		ret->data = "";
+}
+
+/* Reads the next page; false: there is none. */
+static bool
+visit_page(struct visit *v)
+{
+	int64_t left = v->most > 0 ? v->most - v->n : WAITING_PAGE;
+
+	if (left <= 0 || v->at.end || v->failed)
+		return false;
+	reply_free(v->page);
+	v->i = 0;
+	v->page = waiting_page(v->ctl, v->target, &v->at, (long)left, v->cut);
+	v->failed = v->page == NULL;
+	v->now = v->failed ? 0 : waiting_now(v->page);
+	return !v->failed;
+}
+
+bool
+visit_next(struct visit *v, struct waiting *m)
+{
+	while (v->i >= waiting_len(v->page))
+		if (!visit_page(v))
+			return false;
+	waiting_get(v->page, v->i++, m);
+	v->n++;
+	return true;
+}
+
+/* The place counts from a score on; in a list, where both are 0, from the first. */
+void
+visit_gone(struct visit *v, const struct waiting *m)
+{
+	if (strtod(v->at.from, NULL) == m->score)
+		v->at.passed--;
+}
+
+int
+visit_end(struct visit *v)
+{
+	reply_free(v->page);
+	v->page = NULL;
+	return v->failed ? -1 : 0;
 }
 
 bool

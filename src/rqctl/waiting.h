@@ -66,6 +66,33 @@ struct waiting_place {
 #define WAITING_PAGE	250
 struct redisReply *waiting_page(struct ctl *, const struct target *, struct waiting_place *,
 		    long count, long cut);
+/*
+ * Visits messages one by one, from a place on:
+ *
+ *	struct visit v = { .ctl = c, .target = t, .at = { .key = KEY_HELD } };
+ *	while (visit_next(&v, &m))
+ *		...
+ *	rc = visit_end(&v);	// 0, or -1 after an error was reported
+ */
+struct visit {
+	struct ctl		*ctl;
+	const struct target	*target;
+	struct waiting_place	 at;	/* behind the page */
+	long			 cut;	/* as for waiting_page() */
+	int64_t			 most;	/* messages; 0: all */
+	int64_t			 n;	/* messages so far */
+	double			 now;	/* Redis seconds of the page */
+	/* private: */
+	struct redisReply	*page;
+	size_t			 i;
+	bool			 failed;
+};
+
+bool	 visit_next(struct visit *, struct waiting *);	/* borrowed until the next call */
+/* The message, the last one, has left the key: what follows has moved up. */
+void	 visit_gone(struct visit *, const struct waiting *);
+int	 visit_end(struct visit *);
+
 size_t	 waiting_len(const struct redisReply *);
 double	 waiting_now(const struct redisReply *);	/* Redis seconds of the page */
 void	 waiting_get(const struct redisReply *, size_t, struct waiting *);

@@ -261,7 +261,7 @@ rule_paused(struct judging *j)
 		f->hint = xstrdup("Some of its keys are paused. Pause it, or resume it, once "
 		    "more.");
 	else if (f->hint == NULL)
-		f->hint = xstrdup("Its daemons take no message until somebody resumes it.");
+		f->hint = xstrdup("Its daemons take no message until an operator resumes it.");
 	add_command(j, f, "resume", "");
 }
 
@@ -346,8 +346,9 @@ only_failed_text(const struct judging *j)
 	n = n < tried ? n : tried;
 	if (d->waiting > 0 || n <= 0)
 		return NULL;
-	buf_printf(&b, "%lld message%s only failed; nothing else to try: mend the command, or "
-	    "rqctl bury ", (long long)n, n == 1 ? " has" : "s have");
+	buf_printf(&b, "%lld message%s only failed; nothing else to try: repair "
+	    "the command, or rqctl bury ", (long long)n,
+	    n == 1 ? " has" : "s have");
 	advice_word(&b, j->c->queue);
 	buf_puts(&b, " --all");
 	return buf_steal(&b);
@@ -573,8 +574,8 @@ rule_dead(struct judging *j)
 		return;
 	f = found(j, LEVEL_WARNING, RANK_MINOR, xasprintf("%lld dead letter%s", (long long)n,
 	    n == 1 ? "" : "s"), NULL);
-	f->hint = xstrdup("Messages have failed for good. They are kept until somebody retries or "
-	    "drops them.");
+	f->hint = xstrdup("Messages have failed for good. They are kept until "
+	    "an operator retries or drops them.");
 	add_command(j, f, "dead list", "");
 }
 

@@ -35,7 +35,7 @@ is "$(log_count 'event=dead queue=mixed .*attempt=4 ')" 20 'each after all its a
 # -- nothing but bad ones -----------------------------------------------------------------
 r lpush idle bad-1 bad-2 bad-3 bad-4 bad-5 bad-6 bad-7 bad-8 >/dev/null
 log_wait 20 'event=suspended queue=idle '
-words='8 messages have only failed; nothing else to try: mend the command, or rqctl bury idle --all'
+words='8 messages have only failed; nothing else to try: repair the command, or rqctl bury idle --all'
 wait_ok 120 '"$RQCTL" check idle | grep -qxF "error: idle: $words"' 'check says that nothing else is there to try'
 like "$("$RQCTL" status idle)" "^error: idle: $words\$" 'and so does status'
 like "$(curl -s --unix-socket "$T/http" 'http://x/queue?key=idle')" "$words" 'and the page'

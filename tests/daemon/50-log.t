@@ -97,16 +97,16 @@ is "$(cat "$T/quiet.log")" '' 'level error: silent where all is well'
 # -- a file that cannot be opened --------------------------------------------------------
 target() { printf '%s\nlog {\n\ttarget = "%s"\n}\n' "$2" "$1" >"$T/target"; "$RQD" -t -c "$T/target" 2>&1; }
 until=': until that is corrected rqd logs to stderr'
-like "$(target "$T/none/rqd.log")" "target:3: target .*/none/rqd.log: its folder .*/none: No such file or directory$until" \
-    'rqd -t says that the folder of the log is missing'
-like "$(target "$T/loud/rqd.log")" "target:3: target .*: its folder .*/loud: Not a directory$until" 'or is a file'
+like "$(target "$T/none/rqd.log")" "target:3: target .*/none/rqd.log: its directory .*/none: No such file or directory$until" \
+    'rqd -t says that the directory of the log is missing'
+like "$(target "$T/loud/rqd.log")" "target:3: target .*: its directory .*/loud: Not a directory$until" 'or is a file'
 mkdir "$T/folder" && ln -s "$T/none" "$T/link"
 like "$(target "$T/folder")" "target:3: target .*/folder is a directory, not a file$until" 'the log is a folder'
 like "$(target "$T/link")" "target:3: target .*/link is a symbolic link, which is not followed$until" 'or a link'
 unlike "$(target "$T/folder/new.log")" warning 'one that can be made is not mentioned'
 mkdir -m 500 "$T/closed"
 like "$(target "$T/closed/rqd.log" 'privileged = false')" \
-    "target:3: target .*: its folder .*/closed: Permission denied$until" 'a folder that it may not write to'
+    "target:3: target .*: its directory .*/closed: Permission denied$until" 'a folder that it may not write to'
 rqd_start elsewhere <<C
 log { target = "$T/none/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" }

@@ -78,7 +78,7 @@ like "$said" "rqd.conf:2: target .*/theirs belongs to user $EVIL, not to root, s
 rqd_signal HUP
 wait_ok 30 'grep -q "event=reloaded" "$F"' 'a reload'
 wait_for 30 'grep -qa "keeps the old log target" "$F"'
-like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied; as root rqd opens a log only in a folder that only root may write to: .*/theirs belongs to user $EVIL" \
+like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied; as root rqd opens a log only in a directory that only root may write to: .*/theirs belongs to user $EVIL" \
     'does not take it for the log'
 wait_ok 30 'grep -q "cannot listen on http.listen" "$F"' 'or for the socket'
 like "$(grep -a 'cannot listen on http.listen' "$F")" "theirs/http.sock: Permission denied; as root rqd makes a socket only in .*/theirs belongs to user $EVIL" 'the log says why'
@@ -130,7 +130,7 @@ C
 pass_conf "$T/theirs/password" >"$T/text"
 said=$("$RQD" -tt -c "$T/text" 2>&1)
 is $? 78 "a password_file of root's in another user's folder"
-like "$said" "text:1: password_file .*/theirs/password: .*/theirs belongs to user $EVIL, not to root, so root does not open it for rqd: put it into a folder that only root may write to" \
+like "$said" "text:1: password_file .*/theirs/password: .*/theirs belongs to user $EVIL, not to root, so root does not open it for rqd: put it into a directory that only root may write to" \
     'is warned of'
 rqd_start theirs <"$T/text"
 wait_ok 30 'log_lines theirs/password theirs | grep -q "Permission denied"' 'and not opened as root: the log says so'

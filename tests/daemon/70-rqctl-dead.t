@@ -130,9 +130,26 @@ is "$(ctl dead drop q a 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a 
 64' 'drop: asks, and there is no terminal'
 is "$(ctl dead drop q a -n)" 'would be dropped: 2 dead letters of q' 'drop: dry run'
 is "$(r xlen qDEAD)" 4 'drop: nothing was dropped'
+is "$(ctl dead drop q 1000-0 --since @2 -y 2>&1; echo $?)" 'rqctl: q has no dead letter 1000-0
+1' 'drop: a number of another time, --since'
+is "$(ctl dead drop q 3000-0 2000-0 --until @2 -n 2>&1; echo $?)" 'would be dropped: 1 dead letter of q
+rqctl: q has no dead letter 3000-0
+1' 'drop: a number of another time, --until'
 is "$(ctl dead drop q a -y)" 'dropped 2 dead letters of q' 'drop: by id'
 is "$(ids dead list q)" '4000-0 2000-0 ' 'drop: the others are there'
 is "$(ctl dead drop q --all --yes --json | tr -d ' \n')" '{"queue":"q","dropped":2,"dry_run":false,"complete":true}' 'drop: all, JSON'
+
+# That daemons hear of it is a hint: it changes no status.
+fresh
+r acl setuser default -zrevrange >/dev/null
+out=$(ctl dead drop q 1000-0 -y 2>&1)
+is $? 0 'drop: the daemons cannot be told: the status'
+like "$out" '^dropped 1 dead letter of q$' 'drop: it is done'
+like "$out" '^rqctl: the daemons do not log it: redis .*NOPERM' 'drop: a note'
+out=$(ctl purge q --dead -y 2>&1)
+is $? 0 'purge: the daemons cannot be told: the status'
+like "$(printf '%s\n' "$out" | head -n 1)" '^purged 3 dead of q$' 'purge: first the result'
+r acl setuser default +zrevrange >/dev/null
 
 # -- a hundred thousand, interrupted ---------------------------------------------------------
 
@@ -146,6 +163,22 @@ wait $!
 is $? 130 'interrupted: status'
 like "$(cat "$T/out")" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: says how far it came'
 is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'interrupted: none lost, none doubled'
+
+n=$(r zcard qRETRY)
+"$RQCTL" dead retry q --all -y --rate 4000/s >"$T/out" 2>&1 &
+wait_for 30 '[ "$(r zcard qRETRY)" -gt $((n + 500)) ]'
+kill -HUP $!
+wait $!
+is $? 130 'the terminal is closed: status'
+is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'the terminal is closed: none lost, none doubled'
+(trap '' HUP; exec "$RQCTL" dead retry q --all -y --rate 2000/s >"$T/out" 2>&1) &
+n=$(r zcard qRETRY)
+wait_for 30 '[ "$(r zcard qRETRY)" -gt $((n + 500)) ]'
+kill -HUP $!
+n=$(r zcard qRETRY)
+wait_ok 30 '[ "$(r zcard qRETRY)" -gt $((n + 500)) ]' 'but under nohup it goes on'
+kill -INT $!
+wait $!
 
 n=$(r zcard qRETRY)
 "$RQCTL" dead retry q --all -y --rate 4000/s >"$T/out" 2>&1 &

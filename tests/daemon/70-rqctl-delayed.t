@@ -85,8 +85,15 @@ is "$(r zscore qRETRY due; r hexists qCONTEXT due; r hexists qDELIVERY due)" '
 like "$(ctl dead show q due)" '^reason +buried$' 'bury: the reason'
 like "$(ctl dead show q due)" '^error +buried by .*@.*: poison$' 'bury: who and why'
 like "$(ctl dead show q due)" '^attempts +3$' 'bury: attempts'
-is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: run is still in flight, or cancelled
+is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: 1 of q stays: still in flight, or cancelled
 75' 'bury: not what a daemon has in hand'
+fresh
+is "$(ctl bury q --all -y 2>&1; echo $?)" 'buried 3 messages of q
+rqctl: 1 of q stays: still in flight, or cancelled
+75' 'bury --all: the others are buried'
+is "$(r --raw zrange qRETRY 0 -1) $(r xlen qDEAD)" 'run 3' 'bury --all: one is kept'
+fresh
+is "$(ctl bury q due run --json 2>/dev/null | tr -d ' \n')" '{"queue":"q","buried":1,"dry_run":false,"kept":1}' 'bury --json: how many were kept'
 for mark in drop dead; do
 	retry due -5 "3 0 !$mark:me@host:- 1 3" 'message of due'
 	ctl bury q due >"$T/out" 2>&1

@@ -112,12 +112,35 @@ r lpush "$1" a b c >/dev/null
 r lpush "$2" d >/dev/null
 between 'purge 4 waiting of h' 'r lpush "'"$1"'" e >/dev/null; r lpush "'"$2"'" f g >/dev/null' purge h --waiting
 is "$(r lrange "$1" 0 -1) $(r lrange "$2" 0 -1 | tr '\n' ' ')" 'e g f ' 'purge --waiting of shards: of each as many as were counted'
+
+# A shard that cannot be deleted.
+r del "$1" "$2" >/dev/null
+r lpush "$1" a b >/dev/null
+r lpush "$2" c >/dev/null
+terminal -c "$T/purge.conf" forget h --force
+wait_for 30 "screen | grep -qF 'delete 2 keys and 3 messages of h? [y/N]'" || note "$(screen)"
+r acl setuser default resetkeys '~rqd:*' "~$1*" >/dev/null
+tm send-keys y Enter
+ended 77 'forget: a shard cannot be deleted: status'
+shows '^forgot 1 key and 2 messages of h; stopped before the end' 'it says what is gone'
+shows '^rqctl: redis .*NOPERM' 'and why'
+r acl setuser default allkeys >/dev/null
+is "$(r exists "$1") $(r lrange "$2" 0 -1)" '0 c' 'the other shard is as it was'
+r del "$2" >/dev/null
 r xadd qDEAD '*' id 1 message m1 >/dev/null
 r xadd qDEAD '*' id 2 message m2 >/dev/null
 between 'purge 2 dead of q' "r xadd qDEAD '*' id 3 message m3 >/dev/null" purge q --dead
 is "$(r --raw xrange qDEAD - + | tail -1)" m3 'purge --dead'
 between 'drop 1 dead letter of q' "r xadd qDEAD '*' id 4 message m4 >/dev/null" dead drop q --all
 is "$(r --raw xrange qDEAD - + | tail -1)" m4 'dead drop --all'
+r del qDEAD >/dev/null
+r xadd qDEAD 7-7 id gone message m >/dev/null
+terminal -c "$T/purge.conf" dead drop q gone
+wait_for 30 "screen | grep -qF 'drop 1 dead letter of q? [y/N]'" || note "$(screen)"
+r xdel qDEAD 7-7 >/dev/null
+tm send-keys y Enter
+ended 1 'dead drop of what has gone while it asked: status'
+shows '^rqctl: q has no dead letter gone$' 'it says so'
 r del qDELAYED >/dev/null
 r zadd qDELAYED 4000000001 d1 >/dev/null
 between 'cancel 2 delayed messages of q' 'r zadd qDELAYED 4000000002 d2 4000000003 d3 >/dev/null' delayed cancel q --all
@@ -146,6 +169,17 @@ ended 130 'interrupted: status'
 shows '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: the last words'
 unlike "$(screen)" 'looked at' 'progress is wiped out'
 is "$(($(r xlen qDEAD) + $(r zcard qRETRY)))" 20000 'interrupted: none is lost'
+
+# shellcheck disable=SC2046
+set -- $("$RQCTL" -c "$T/purge.conf" queues --keys h)
+r flushall >/dev/null
+for key in "$1" "$2"; do
+	r eval 'for i = 1, 500 do redis.call("XADD", KEYS[1], "*", "id", i, "message", i) end' 1 "${key}DEAD" >/dev/null
+done
+terminal -c "$T/purge.conf" dead retry h -y --all --rate 100/s
+ok "wait_for 30 'screen | grep -qE \"^retried [0-9]+; [0-9]+% of 1,000 letters looked at\"'" 'progress: of all shards, from the beginning'
+tm send-keys C-c
+ended 130 'interrupted: status'
 
 # -- tables ---------------------------------------------------------------------------
 

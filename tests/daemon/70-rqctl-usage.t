@@ -47,6 +47,9 @@ is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' 
 
 fails 69 'Connection refused: is Redis running there\? Start it, or correct the address' \
     "$RQCTL" --server 127.0.0.1:1 ping
+for verb in running daemons 'show q 1' 'dead list q' 'purge q --dead -y'; do
+	is "$("$RQCTL" --server 127.0.0.1:1 $verb 2>&1 | grep -c refused)" 1 "$verb: says once that Redis is down"
+done
 
 # -- refusals of Redis ---------------------------------------------------------------
 

@@ -33,7 +33,16 @@ queue "gone" { command = {"/bin/true"} }
 C
 r hset goneSTATS acked 5 >/dev/null
 like "$(ctl -c "$T/one.conf" forget -y gone 2>&1; echo $?)" 'gone is in .*one.conf, line [0-9]+: remove it first' 'forget: the configuration has it'
-is "$(ctl -c "$T/one.conf" forget -y --force --json gone | tr -d ' \n')" '{"queue":"gone","keys":1,"messages":0,"dry_run":false}' 'forget: JSON'
+is "$(ctl -c "$T/one.conf" forget -y --force --json gone | tr -d ' \n')" '{"queue":"gone","keys":1,"messages":0,"dry_run":false,"complete":true}' 'forget: JSON'
+
+# Its delayed_key is known from the index of queues.
+r zadd rqd:daemons:queues 1 '{"key":"gone","kind":"ack","delayed_key":"later"}' 2 '{"key":"gone","kind":"ack"}' >/dev/null
+r zadd later 1 m >/dev/null
+is "$(ctl forget gone -y 2>&1; echo $?)" 'rqctl: gone holds 1 message: let a queue take them, or delete them with --force
+75' 'forget: a message in the delayed_key'
+is "$(ctl forget gone --force 2>&1 </dev/null)" 'rqctl: cannot ask without a terminal: add -y to delete 1 key and 1 message of gone, and its delayed_key later' 'forget: the question names it'
+is "$(ctl forget gone --force -y)" 'forgot 1 key and 1 message of gone' 'forget: with its delayed_key'
+is "$(r exists later rqd:daemons:queues)" 0 'forget: it is gone, and so is the queue from the index'
 
 # -- schedules run ------------------------------------------------------------------------------------
 

@@ -71,6 +71,30 @@ is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl de
 1' 'retry now of a dead letter'
 is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: q has no failed or deferred message 8
 1' 'retry now of nothing'
+r eval 'for i = 8, 11000 do redis.call("XADD", "qDEAD", "*", "id", i, "message", i) end' 0 >/dev/null
+is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: q has no failed or deferred message 7
+1' 'it looks at the latest 10,000 dead letters only'
+
+# -- a group that was not searched whole ------------------------------------------------------
+
+r zadd rqd:daemons:queues 1 '{"key":"g","kind":"ack","group_by":"customer"}' >/dev/null
+r eval 'for i = 1, 12 do redis.call("LPUSH", "g", [[{"customer":"a","id":"]] .. i .. [["}]]) end' 0 >/dev/null
+is "$(ctl cancel g --group a --scan 10 2>&1 | tail -n 1)" 'rqctl: 2 more messages wait in g that were not searched; --scan N looks at more' 'cancel --group --scan: what was not searched'
+ctl cancel g --group a --scan 1 >/dev/null 2>&1
+is "$? $(r llen g)" '1 1' 'cancel --group --scan: status'
+r eval 'redis.call("LPUSH", "g", [[{"id":"big","customer":"a","x":"]] .. string.rep("x", 70000) .. [["}]])' 0 >/dev/null
+is "$(ctl cancel g --group a 2>&1; echo $?)" 'cancelled: 12 of g, waiting
+rqctl: 1 of g wait whose group was not read: they are larger than 64K
+1' 'cancel --group: a large message'
+is "$(ctl cancel g --group a --retry 2>&1)" 'rqctl: g has no message of group a that runs' 'cancel --group --retry: none of this matters'
+r del g >/dev/null
+r zadd rqd:daemons:queues 1 '{"key":"st","kind":"stream","group_by":"customer","consumer_group":"rqd"}' >/dev/null
+for i in 1 2; do r xadd st '*' message '{"id":"'$i'","customer":"a"}' >/dev/null; done
+r xgroup create st rqd 0 >/dev/null
+is "$(ctl cancel st --group a 2>&1; echo $?)" 'rqctl: st has no message of group a that waits or runs
+rqctl: 2 entries of st were never delivered: they stay, whatever their group is
+1' 'cancel --group: of a stream'
+r flushall >/dev/null
 
 # -- check ------------------------------------------------------------------------------------
 

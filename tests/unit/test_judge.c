@@ -117,7 +117,7 @@ static const struct state states[] = {
 	{ { SUSPENDED "\"reason\":\"cannot_execute\"", RUNNING }, LEVEL_ERROR,
 	    "suspended: cannot_execute for 5m", "suspended: cannot_execute", WAITS(2) },
 	{ { SUSPENDED "\"reason\":\"failing\",\"failed\":8" }, LEVEL_ERROR,
-	    "suspended: failing", "8 messages have only failed; nothing else to try: mend the "
+	    "suspended: failing", "8 messages have only failed; nothing else to try: repair the "
 	    "command, or rqctl bury q --all", .depth = { .retry = 8 } },
 	{ { "\"state\":\"refused\",\"blocked\":\"refused\",\"reason\":\"OOM\"" }, LEVEL_ERROR,
 	    "Redis refuses results: OOM", "Redis refuses the results of its messages: OOM",

@@ -1,8 +1,8 @@
 /*
- * The state of the fleet; see picture.h.  rqctl sends all commands of a round trip before
+ * The state of the fleet; see snapshot.h.  rqctl sends all commands of a round trip before
  * it reads the first reply.
  */
-#include "rqctl/picture.h"
+#include "rqctl/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 /* -- the fleet -------------------------------------------------------------------- */
 
 int
-picture_fleet(struct ctl *c, struct fleet *f)
+snapshot_fleet(struct ctl *c, struct fleet *f)
 {
 	struct redisReply *index, *reply;
 	const char *text;
@@ -62,7 +62,7 @@ picture_fleet(struct ctl *c, struct fleet *f)
 }
 
 const struct daemon *
-picture_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
+snapshot_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
     const json_t **entry)
 {
 	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
@@ -86,7 +86,7 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 }
 
 int
-picture_refresh(struct ctl *c)
+snapshot_refresh(struct ctl *c)
 {
 	double since = ask_time_of(c, KEYS_DAEMONS) - REFRESH_SLACK;
 	usec_t until = clock_mono() + REFRESH_MAX;
@@ -95,7 +95,7 @@ picture_refresh(struct ctl *c)
 	struct fleet f;
 	int rc = 0;
 
-	if (since < 0 || picture_fleet(c, &f) == -1)
+	if (since < 0 || snapshot_fleet(c, &f) == -1)
 		return -1;
 	told = xcalloc(f.n + 1, sizeof(*told));
 	for (size_t i = 0; i < f.n && rc == 0; i++)
@@ -119,57 +119,95 @@ picture_refresh(struct ctl *c)
 
 /* -- depths ----------------------------------------------------------------------- */
 
-int
-picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
+/* Sends the commands for one key. */
+static int
+send_depth(struct ctl *c, const struct keys *keys, enum kind kind, double at)
 {
-	double at = ask_time(c);
 	const char *argv[DEPTH_WORDS];
-	struct redisReply *reply;
-	struct depth d;
-	size_t i, k;
 	char now[32];
-	int argc, rc = at < 0 ? -1 : 0;
+	int argc, rc = 0;
 
 	snprintf(now, sizeof(now), "%.6f", at);
-	memset(ret, 0, n * sizeof(*ret));
-	/* Sends the commands for all keys, then reads all replies. */
-	for (int read = 0; read <= 1; read++)
-		for (i = 0; i < n; i++)
-			for (k = 0; k < t[i].nkeys; k++) {
-				depth_init(&d);
-				d.now = at;
-				for (int step = 0; step < DEPTH_STEPS && rc == 0; step++) {
-					struct words w = { .n = 0 };
+	for (int step = 0; step < DEPTH_STEPS && rc == 0; step++) {
+		struct words w = { .n = 0 };
 
-					argc = depth_command(&t[i].all[k], t[i].kind, step, now,
-					    argv);
-					if (argc > 0 && read) {
-						reply = ask_next(c);
-						rc = reply == NULL ? -1 : 0;
-						if (reply != NULL)
-							depth_answer(&d, step, reply);
-						reply_free(reply);
-						continue;
-					}
-					for (int a = 0; a < argc; a++)
-						words_add(&w, argv[a]);
-					if (argc > 0)
-						rc = ask_append_words(c, &w);
-				}
-				if (read && k == 0) {
-					ret[i] = d;
-					continue;
-				}
-				if (read)
-					depth_add(&ret[i], &d);
-				depth_done(&d);
-			}
-	for (i = 0; rc == -1 && i < n; i++)
-		depth_done(&ret[i]);
+		argc = depth_command(keys, kind, step, now, argv);
+		for (int i = 0; i < argc; i++)
+			words_add(&w, argv[i]);
+		if (argc > 0)
+			rc = ask_append_words(c, &w);
+	}
 	return rc;
 }
 
-/* -- the picture ------------------------------------------------------------------ */
+/* Reads the replies to them. */
+static int
+read_depth(struct ctl *c, const struct keys *keys, enum kind kind, double at,
+    struct depth *d)
+{
+	const char *argv[DEPTH_WORDS];
+	struct redisReply *reply;
+
+	depth_init(d);
+	d->now = at;
+	for (int step = 0; step < DEPTH_STEPS; step++) {
+		if (depth_command(keys, kind, step, "", argv) == 0)
+			continue;
+		if ((reply = ask_next(c)) == NULL)
+			return -1;
+		depth_answer(d, step, reply);
+		reply_free(reply);
+	}
+	return 0;
+}
+
+/* Adds up the depths of the queue's keys, which are next in the pipeline. */
+static int
+read_target(struct ctl *c, const struct target *t, const double *now,
+    struct depth *ret)
+{
+	struct depth d;
+	int rc = read_depth(c, &t->all[0], t->kind, now[0], ret);
+
+	for (size_t k = 1; k < t->nkeys && rc == 0; k++) {
+		rc = read_depth(c, &t->all[k], t->kind, now[k], &d);
+		depth_add(ret, &d);
+		depth_done(&d);
+	}
+	return rc;
+}
+
+/* Sends the commands for all keys, then reads all replies. */
+int
+snapshot_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
+{
+	const char **keys = NULL;
+	size_t nkeys = 0, at = 0, i, k;
+	double *now;
+	int rc;
+
+	memset(ret, 0, n * sizeof(*ret));
+	for (i = 0; i < n; i++)
+		for (k = 0; k < t[i].nkeys; k++)
+			*APPEND(keys, nkeys) = t[i].all[k].name[KEY_QUEUE];
+	now = xcalloc(nkeys + 1, sizeof(*now));
+	rc = ask_times(c, keys, nkeys, now);
+	for (i = 0; i < n; i++)
+		for (k = 0; k < t[i].nkeys && rc == 0; k++)
+			rc = send_depth(c, &t[i].all[k], t[i].kind, now[at++]);
+	at = 0;
+	for (i = 0; i < n && rc == 0; i++) {
+		rc = read_target(c, &t[i], &now[at], &ret[i]);
+		at += t[i].nkeys;
+	}
+	for (i = 0; rc == -1 && i < n; i++)
+		depth_done(&ret[i]);
+	free(keys);
+	free(now);
+	return rc;
+}
+
+/* -- the snapshot ------------------------------------------------------------------ */
 
 static int
 by_name(const void *a, const void *b)
@@ -178,7 +216,7 @@ by_name(const void *a, const void *b)
 }
 
 void
-picture_done(struct picture *p)
+snapshot_done(struct snapshot *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		depth_done(&p->depths[i]);
@@ -193,14 +231,14 @@ picture_done(struct picture *p)
 }
 
 int
-picture_take(struct ctl *c, struct picture *p)
+snapshot_take(struct ctl *c, struct snapshot *p)
 {
 	const char *log, *reload;
 	const struct daemon *d;
 	struct served *served;
 
 	memset(p, 0, sizeof(*p));
-	if (picture_fleet(c, &p->fleet) == -1)
+	if (snapshot_fleet(c, &p->fleet) == -1)
 		return -1;
 	if (c->args.nwords > 0 || ctl_has_file(c)) {
 		p->targets = targets_find(c, &p->n);
@@ -220,8 +258,8 @@ picture_take(struct ctl *c, struct picture *p)
 		p->n = 0;
 	p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
 	p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
-	if (p->targets == NULL || picture_depths(c, p->targets, p->n, p->depths) == -1) {
-		picture_done(p);
+	if (p->targets == NULL || snapshot_depths(c, p->targets, p->n, p->depths) == -1) {
+		snapshot_done(p);
 		return -1;
 	}
 	for (size_t i = 0; i < p->n; i++) {
@@ -246,7 +284,7 @@ picture_take(struct ctl *c, struct picture *p)
 }
 
 struct facts
-picture_facts(const struct picture *p, size_t i)
+snapshot_facts(const struct snapshot *p, size_t i)
 {
 	return (struct facts){
 		.name = p->targets[i].name, .keys = &p->targets[i].keys,
