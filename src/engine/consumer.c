@@ -969,10 +969,10 @@ static void
 consumer_note_error(struct consumer *c, const struct message *msg, const struct verdict *v,
     const struct result *r)
 {
-	char *cause = event_log_cause(c->cfg, v, r);
+	char *failure = event_log_failure(c->cfg, v, r);
 
-	last_errors_add(&c->last_errors, msg, cause);
-	free(cause);
+	last_errors_add(&c->last_errors, msg, failure);
+	free(failure);
 }
 
 /* One message has its result; a batch may go on. */

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -224,10 +225,9 @@ last_line(const char *text, size_t len, const char **line)
 
 /* The handler's words come last, so that they cannot imitate text of rqd after them. */
 char *
-event_log_cause(const struct queue_config *cfg, const struct verdict *v, const struct result *r)
+event_log_failure(const struct queue_config *cfg, const struct verdict *v, const struct result *r)
 {
-	const char *program = cfg->command != NULL && cfg->command[0] != NULL ? cfg->command[0] :
-	    "", *line = "", *before = ", stderr: ";
+	const char *line = "", *before = ", stderr: ";
 	char how[UTIL_SIGNAL_MAX + 32], signal[UTIL_SIGNAL_MAX];
 	bool said = v->suspend == REASON_NONE && (v->reason == REASON_ANSWER ||
 	    v->reason == REASON_PROTOCOL || v->reason == REASON_PUSHES);
@@ -255,6 +255,20 @@ event_log_cause(const struct queue_config *cfg, const struct verdict *v, const s
 	} else if (r->error_tail != NULL) {
 		len = last_line(r->error_tail, r->error_len, &line);
 	}
-	return xasprintf("command %s: %s%s%.*s", program, how, len > 0 ? before : "", (int)len,
-	    line);
+	return xasprintf("%s%s%.*s", how, len > 0 ? before : "", (int)len, line);
+}
+
+char *
+event_log_cause(const struct queue_config *cfg, const struct verdict *v, const struct result *r)
+{
+	const char *program = "";
+	char *failure = event_log_failure(cfg, v, r), *cause;
+
+	if (failure == NULL || r->end == END_NOT_STARTED)
+		return failure;
+	if (cfg->command != NULL && cfg->command[0] != NULL)
+		program = cfg->command[0];
+	cause = xasprintf("command %s: %s", program, failure);
+	free(failure);
+	return cause;
 }

@@ -24,6 +24,12 @@ void	 event_log_leftovers(const struct queue_config *, const struct message *,
 void	 event_log_batch(const struct queue_config *, const struct result *, unsigned acked);
 
 /*
+ * Describes how a run failed: "exit status 127, stderr: ship: not found"; else as
+ * event_log_cause().
+ */
+char	*event_log_failure(const struct queue_config *, const struct verdict *,
+	    const struct result *);
+/*
  * Describes how a command failed: "command /opt/ship: exit status 127, stderr: ship:
  * not found"; "command /opt/ship: it said retry: carrier is down".  The text of the handler may
  * be any bytes.  NULL: there is nothing to say.  The caller frees it.

@@ -15,6 +15,9 @@
 #define LATEST		10000		/* dead letters to search for a hint */
 #define LETTER_COLUMNS \
 	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
+#define RETRY_COLUMNS \
+	"ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message|ERROR=error"
+#define RETRY_MESSAGE	4		/* the column */
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
 #define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
 #define ERROR_MIN	24		/* columns of an error: the ids are cut to leave it these */
@@ -23,7 +26,7 @@
 
 void
 messages_list_waiting(struct listing *l, const struct waiting *m, double now, bool retries,
-    bool place)
+    const char *error, bool place)
 {
 	double due = retries ? m->score : waiting_due(m);
 	/* An id of kind "unique" that was enqueued again while it runs. */
@@ -44,6 +47,8 @@ messages_list_waiting(struct listing *l, const struct waiting *m, double now, bo
 	if (!place)
 		json_set(o, "attempts:i crashes:i", (int64_t)m->delivery.attempts,
 		    (int64_t)m->delivery.crashes);
+	if (error != NULL)
+		json_set(o, "error:s", error[0] != '\0' ? error : NULL);
 	listing_row(l, json_set(o, "*:i message:b", place ? "length" : ".bytes", m->size, m->data,
 	    len));
 }
@@ -461,7 +466,9 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 	else if (w->list != NULL && letter != NULL)
 		list_letter(w->list, letter, w->now);
 	else if (w->list != NULL)
-		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY, false);
+		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY,
+		    w->part == PART_RETRY ? fleet_error(&w->fleet, w->ctl->target.key,
+		    m->tag, m->taglen) : NULL, false);
 	else if (w->write)
 		write_letter(w, letter);
 	else if (w->action != NULL && letter != NULL)
@@ -635,6 +642,8 @@ messages_list(struct ctl *c)
 	const char *columns = "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message";
 	int rc;
 
+	if (w.part == PART_RETRY)
+		columns = RETRY_COLUMNS;
 	if (dead)
 		columns = LETTER_COLUMNS;
 	if (all)
@@ -647,8 +656,13 @@ messages_list(struct ctl *c)
 	if (summary && (ctl_given(c, OPT_COUNT) || ctl_given(c, OPT_ALL)))
 		rc = ctl_error(c, EX_USAGE, "--summary does not go together "
 		    "with --count or --all: it counts all");
-	l.table.last_min = dead ? ERROR_MIN : 0;
+	l.table.last_min = dead || w.part == PART_RETRY ? ERROR_MIN : 0;
 	l.table.cut = summary ? 1 : (size_t)dead + all;
+	if (w.part == PART_RETRY) {
+		l.table.cut = RETRY_MESSAGE;
+		if (rc == 0 && snapshot_refresh(c) == 0)
+			rc = snapshot_fleet(c, &w.fleet);
+	}
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
 		if (all)
 			total = list_all(&w);
@@ -671,6 +685,7 @@ messages_list(struct ctl *c)
 	    narrow ? out_text("no %s%s%s matches", one[w.part], all ? "" : " of ",
 		all ? "" : queue) : out_text("%s has %s%s", queue, all ? "" : "no ",
 		none[w.part]));
+	fleet_done(&w.fleet);
 }
 
 /* -- writing and changing ---------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "rqctl/letters.h"
 #include "rqctl/listing.h"
 #include "rqctl/waiting.h"
+#include "status/fleet.h"
 
 #define MESSAGES_BYTES	"1048576"	/* of messages per call */
 
@@ -27,6 +28,7 @@ struct walk {
 	bool		*found;		/* for each id: a message or letter has it; owned */
 	enum part	 part;
 	struct listing	*list;		/* to list the messages; or NULL */
+	struct fleet	 fleet;		/* of a list of retries: daemons know their errors */
 	json_t		*summary;	/* instead, counts the letters; or NULL */
 	bool		 write;		/* to write letters in full; */
 	bool		 json;		/* as JSON */
@@ -93,8 +95,9 @@ int	messages_end_retries(struct walk *, const struct words *members, int i, int 
 	    int64_t *gone);
 
 /*
- * Lists a message that waits; now: its due time is shown, as of then; -1: it has none.  place: the
- * list shows its place.
+ * Lists a message that waits; now: its due time is shown, as of then; -1: it has none.  error:
+ * why it failed last; "": not known; NULL: the list does not say so.  place: the list shows its
+ * place.
  */
 void	messages_list_waiting(struct listing *, const struct waiting *, double now, bool retries,
-	    bool place);
+	    const char *error, bool place);

@@ -19,7 +19,8 @@ peek_key(struct listing *l, enum key key, bool raw)
 
 	while (visit_next(&v, &m)) {
 		if (!raw) {
-			messages_list_waiting(l, &m, ids ? v.now : -1, false, true);
+			messages_list_waiting(l, &m, ids ? v.now : -1, false, NULL,
+			    true);
 			continue;
 		}
 		l->rows++;

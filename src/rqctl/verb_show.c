@@ -105,7 +105,7 @@ show_tag(struct show *s, const char *tag)
 	struct buf b = BUF_INIT;
 	struct delivery_info d;
 	double in_backup, in_retry, in_held, since;
-	const char *data, *progress, *saved;
+	const char *data, *error, *progress, *saved;
 	char text[UNITS_TEXT_MAX];
 	const json_t *entry;
 	json_t *facts;
@@ -173,6 +173,12 @@ show_tag(struct show *s, const char *tag)
 	if (progress[0] != '\0') {
 		buf_printf(&b, ", progress: %s", progress);
 		json_set(facts, "progress:s", progress);
+	}
+	error = fleet_error(&s->fleet, s->ctl->target.key, tag, strlen(tag));
+	if (error[0] != '\0') {
+		buf_puts(&b, ", last error: ");
+		out_escape(&b, error, strlen(error));
+		json_set(facts, "error:s", error);
 	}
 	if (d.saves && (saved = reply_str(r[SAVED], &savedlen)) != NULL) {
 		buf_puts(&b, ", saved: ");

@@ -27,7 +27,7 @@ column() { tail -n +2 | awk '{ print $1 }' | tr '\n' ' '; }
 
 fresh
 is "$(ctl retry list q | column)" 'due 7 7 run ' 'retry list: the next first'
-like "$(ctl retry list q)" '^7 +in 16m[0-9s]* +2 +12 +message of 7$' 'retry list: all columns'
+like "$(ctl retry list q)" '^7 +in 16m[0-9s]* +2 +12 +message of 7 +-$' 'retry list: all columns'
 like "$(ctl retry list q)" '^due +now +3 ' 'retry list: due'
 is "$(ctl retry list q --count 1 | column)" 'due ' 'retry list: --count'
 is "$(ctl retry list q --match ended | column)" 'run ' 'retry list: --match'

@@ -48,6 +48,30 @@ r eval 'for i = 1, 2000 do redis.call("XADD", KEYS[1], "*", "id", i, "message", 
 is "$(ctl dead list dead --summary | awk 'NR > 1 { n += $1 } END { print n, NR }')" '2000 1002' 'different ones are bounded'
 r del deadDEAD >/dev/null
 
+# -- why messages wait for another try -----------------------------------------------------
+
+handler fails <<'H'
+echo "cannot reach $RQD_ID" >&2
+exit 75
+H
+rqd_start fails <<C
+queue "late" { command = {"$T/fails"} backoff = 1h }
+C
+fails() { "$RQCTL" -c "$T/fails.conf" "$@"; }
+for i in 1 2 3; do r lpush late "{\"id\":$i}" >/dev/null; done
+log_wait 10 'event=retry queue=late ' 3 fails
+is "$(fails retry list late | awk -F '  +' 'NR > 1 { print $1 ": " $NF }' | sort)" \
+    '1: exit status 75, stderr: cannot reach 1
+2: exit status 75, stderr: cannot reach 2
+3: exit status 75, stderr: cannot reach 3' 'retry list says why each failed last'
+is "$(fails retry list late --match '"id":2' --json | jq -r '.[].error')" \
+    'exit status 75, stderr: cannot reach 2' 'as JSON'
+like "$(fails show late 3)" 'due in .*, last error: exit status 75, stderr: cannot reach 3' 'and so does show'
+is "$(fails show late 1 --json | jq -r '..|.error? // empty')" 'exit status 75, stderr: cannot reach 1' 'as JSON'
+rqd_stop fails
+like "$(fails retry list late)" '^1 .* -$' 'a daemon that has ended does not tell'
+r del lateRETRY lateCONTEXT lateDELIVERY >/dev/null
+
 # -- groups, and what daemons log ----------------------------------------------------------
 
 handler work <<'H'

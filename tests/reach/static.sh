@@ -61,6 +61,7 @@ tls-port $((port + 1))
 tls-cert-file $T/tls/crt
 tls-key-file $T/tls/key
 tls-ca-cert-file $T/tls/ca.crt
+tls-auth-clients no
 C
 fi
 redis-server "$T/redis.conf" >"$T/redis.log" 2>&1 &
