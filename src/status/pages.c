@@ -262,8 +262,8 @@ struct inquiry {
 	char		**keys;		/* it and its shards; owned */
 	size_t		 n;		/* of them; 0: the letters were not asked for yet */
 	size_t		 next;		/* of them */
-	json_t		*letters;	/* see queue_letters(); NULL: none were read; owned */
-	struct timer	 turn;		/* to ask for the letters of the next key */
+	json_t		*letters;	/* as queue_letters() adds; owned */
+	struct timer	 turn;		/* to ask for letters of the next key */
 	struct request	 letter;
 	usec_t		 asked_at;
 };
@@ -308,7 +308,7 @@ got_letters(enum conn_answer how, const struct redisReply *reply, void *arg)
 		inquire(i);	/* this may start with another survey */
 }
 
-/* Asks for the newest letters of the next key, unless another inquiry is first. */
+/* Asks for letters of the next key, unless another inquiry is first. */
 static void
 ask_letters(void *arg)
 {
@@ -325,8 +325,7 @@ ask_letters(void *arg)
 	p->letters_at = i->asked_at + SEC;	/* got_letters() comes before */
 	keys_init(&keys, i->keys[i->next++]);
 	keys_add(&keys, &w, KEY_DEAD);
-	for (const char *const *word = queue_letters_words; *word != NULL; word++)
-		words_add(&w, *word);
+	queue_letters_words(&w);
 	request_script(&i->letter, nodes_conn(p->nodes, keys.name[KEY_DEAD]),
 	    script_find("dead_list"), &w);
 	keys_done(&keys);

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "policy/outcome.h"
 #include "policy/tick.h"
+#include "redis/words.h"
 #include "status/advice.h"
 #include "status/json_bytes.h"
 #include "status/queue_state.h"
@@ -343,18 +344,12 @@ status_text(const struct view *v, const struct survey_result *r, const struct hi
 
 #define TEXT_MAX	2000	/* bytes of each text of a letter */
 
-/*
- * newest, from, to, count, cut, reason, match: without the messages.  The script looks at
- * fewer letters if they are long.
- */
-const char *const queue_letters_words[] = { "1", "+", "-", "250", "0", "", "", NULL };
-
 enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_LETTERS };
 enum { LETTER_NAME, LETTER_SIZE, LETTER_FIELDS };
 
-/* A new object of a letter; NULL: it is none. */
+/* A new object of the newest letter; NULL: there is none. */
 static json_t *
-letter_json(const struct redisReply *row)
+newest_json(const struct redisReply *row)
 {
 	static const char *const names[] = {
 		"id", "reason", "status", "host", "attempts", "answer", "error"
@@ -383,8 +378,8 @@ letter_json(const struct redisReply *row)
 }
 
 /*
- * The reason of a letter.  Whoever writes to Redis may have written another one, which
- * clients without details may not see.
+ * The reason of a letter.  Whoever writes to Redis may have written another
+ * one, which clients without details may not see.
  */
 static const char *
 letter_reason(const struct redisReply *row)
@@ -407,7 +402,7 @@ void
 queue_letters(json_t *letters, const struct redisReply *reply)
 {
 	json_t *reasons = json_object_get(letters, "reasons");
-	json_t *newest = letter_json(reply_at(reply, LIST_LETTERS));
+	json_t *newest = newest_json(reply_at(reply, LIST_LETTERS));
 	const char *reason;
 
 	if (reasons == NULL) {
@@ -425,6 +420,18 @@ queue_letters(json_t *letters, const struct redisReply *reply)
 	    fleet_number(json_object_get(letters, "newest"), "died", 0))
 		json_object_set(letters, "newest", newest);
 	json_decref(newest);
+}
+
+void
+queue_letters_words(struct words *w)
+{
+	/* newest, from, to, count, cut, reason, match: without the messages */
+	static const char *const words[] = {
+		"1", "+", "-", "250", "0", "", ""
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		words_add(w, words[i]);
 }
 
 static int
@@ -580,7 +587,7 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	struct facts f = survey_facts(q, r, view_refuses(v), &service);
 	struct judge_context c = judge_context_of(v);
 	struct told told = { .list = json_array() };
-	json_t *o, *commands = json_array();
+	json_t *o, *commands = json_array(), *shown = NULL;
 	char *rest, *line;
 
 	if (cfg != NULL && strcmp(cfg->key, key) == 0)
@@ -596,11 +603,14 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 		if (line[0] != '\0')
 			json_array_append_new(commands, json_string(line));
 
+	if (q->depth.dead > 0)
+		shown = json_set(json_object(),
+		    "total:i looked:i reasons:j newest:j", q->depth.dead,
+		    fleet_count(letters, "looked"),
+		    json_incref(json_object_get(letters, "reasons")),
+		    json_incref(newest));
 	json_set(o, "hint:s findings:j servers:j commands:j letters:j", told.hint, told.list,
-	    servers_json(r, key, v->details), commands,
-	    q->depth.dead <= 0 ? NULL : json_set(json_object(), "total:i looked:i reasons:j "
-	    "newest:j", q->depth.dead, fleet_count(letters, "looked"),
-	    json_incref(json_object_get(letters, "reasons")), json_incref(newest)));
+	    servers_json(r, key, v->details), commands, shown);
 	json_add_text(o, out);
 	json_decref(o);
 	buf_done(&rqctl);

@@ -16,7 +16,11 @@ void	status_text(const struct view *, const struct survey_result *, const struct
 /* letters: see queue_letters(), borrowed; NULL: none were read. */
 void	queue_text(const struct view *, const struct survey_result *, const struct survey_queue *,
 	    json_t *letters, struct buf *);
-/* Arguments of dead_list.lua for the newest letters; NULL at the end. */
-extern const char *const queue_letters_words[];
-/* Adds the letters of one key to an object: the newest of all, and how many have each reason. */
+/* Adds the arguments of dead_list.lua after its key, for the newest letters. */
+struct words;
+void	queue_letters_words(struct words *);
+/*
+ * Adds the letters of one key to an object: the newest of all, and how many
+ * have each reason, of those that the script has looked at.
+ */
 void	queue_letters(json_t *letters, const struct redisReply *);
