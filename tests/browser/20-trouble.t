@@ -64,6 +64,26 @@ is "$(late)" false 'not on a phone'
 size 1280 900
 like "$(js '[4, 45, 200, 4000].map(n => span(scale(n, span))).join()')" '^5\.0s,1m,5m,2h$' 'scales of latency end at round times'
 
+# -- large figures in all columns
+cat >"$T/large.js" <<'J'
+(() => {
+	for (const q of shown) {
+		for (const name of ['waiting', 'held', 'retry', 'delayed', 'dead'])
+			q[name] = 99999;
+		Object.assign(q, { running: 100, concurrency: 256, okRate: 9999, failRate: 9999, latency: 3599, oldest: 3599 });
+	}
+	byId('queues').classList.remove('no-held');
+	listQueues();
+	const cut = [...document.querySelectorAll('#queues td')].filter(c => c.getClientRects().length && c.scrollWidth > c.clientWidth + 1);
+	return (document.documentElement.scrollWidth <= innerWidth ? '' : 'too wide ') + cut.map(c => c.dataset.label).join();
+})()
+J
+for width in 390 1024 1280 1440; do
+	size $width 900
+	is "$(js "$(cat "$T/large.js")")" '' "at $width pixels, five digits fit into all columns"
+done
+size 1280 900
+
 # -- a row opens
 button() { echo "$(row "$1").querySelector('button[aria-controls]')"; }
 is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'rows are closed at first'
