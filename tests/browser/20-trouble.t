@@ -88,6 +88,9 @@ size 1280 900
 button() { echo "$(row "$1").querySelector('button[aria-controls]')"; }
 is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'rows are closed at first'
 expanded() { [ "$(js "$(button mail).getAttribute('aria-expanded')")" = true ]; }
+js '(window.heads = () => [...document.querySelectorAll("#queues th")].map(h => Math.round(h.getBoundingClientRect().left)).join())' >/dev/null
+is "$(js '(before => (queueTable.toggle("mail"), heads() === before || before + " then " + heads()))(heads())')" true 'the columns do not move when a row opens'
+is "$(js '(before => (queueTable.toggle("mail"), heads() === before || before + " then " + heads()))(heads())')" true 'and when it closes'
 wait_ok 10 'expanded || { click "$(row mail).cells[2]"; expanded; }' 'a click opens a row'
 is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'aria-controls names the row that opens'
 text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'an open row says why the queue is suspended'

@@ -377,7 +377,7 @@ class Table {
 			const item = this.items.find(q => q.id === key);
 			const cell = element("td");
 			const made = element("tr", "detail");
-			cell.colSpan = this.columns.length;
+			cell.colSpan = this.visible();
 			cell.append(this.detail(item));
 			made.append(cell);
 			made.id = row.querySelector("[aria-controls]").getAttribute("aria-controls");
@@ -385,6 +385,11 @@ class Table {
 			row.after(made);
 		}
 		this.markOpen(key);
+	}
+
+	/* The number of columns.  A cell that spans more would add an empty one. */
+	visible() {
+		return this.heads.filter(th => th.getClientRects().length > 0).length || this.columns.length;
 	}
 
 	markOpen(key) {
@@ -412,8 +417,10 @@ class Table {
 			gone.delete(item.id);
 			this.columns.forEach((column, k) => column.write(row.cells[k], item));
 			put(row);
-			if (this.open.has(item.id))
+			if (this.open.has(item.id)) {
 				put(this.open.get(item.id));
+				this.open.get(item.id).firstChild.colSpan = this.visible();
+			}
 		}
 		for (const key of gone) {
 			this.rows.get(key).remove();
