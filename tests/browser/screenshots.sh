@@ -27,6 +27,8 @@ open_row() {	# QUEUE
 
 redis_start
 fleet_start
+# It ends while messages are held.
+MORE_KEYS='shippingGROUP shippingHELD shippingORDER'
 # One customer orders much at once, so that messages are held.
 ship() {	# N
 	for _i in $(seq "$1"); do r lpush shipping "{\"customer\":$((_i % 2 + 1))}" >/dev/null; done
