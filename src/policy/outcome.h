@@ -114,7 +114,8 @@ enum reason {
 	REASON_PROTOCOL,	/* the handler broke the protocol */
 	REASON_PUSHES,		/* the handler pushed a message that it may not push */
 	REASON_CANCELLED,	/* rqctl cancel */
-	REASON_OOM		/* a failing status, or a signal, and memory was short */
+	REASON_OOM,		/* failed, and memory was short */
+	REASON_MAX
 };
 const char *reason_name(enum reason);
 

@@ -262,8 +262,8 @@ struct inquiry {
 	char		**keys;		/* it and its shards; owned */
 	size_t		 n;		/* of them; 0: the letters were not asked for yet */
 	size_t		 next;		/* of them */
-	json_t		*newest;	/* of the letters so far; NULL: none; owned */
-	struct timer	 turn;		/* to ask for the newest letter of the next key */
+	json_t		*letters;	/* as queue_letters() adds; owned */
+	struct timer	 turn;		/* to ask for letters of the next key */
 	struct request	 letter;
 	usec_t		 asked_at;
 };
@@ -280,7 +280,7 @@ inquiry_free(struct inquiry *i)
 	for (size_t k = 0; k < i->n; k++)
 		free(i->keys[k]);
 	free(i->keys);
-	json_decref(i->newest);
+	json_decref(i->letters);
 	free(i->key);
 	free(i);
 }
@@ -293,17 +293,13 @@ inquiry_refuse(struct inquiry *i, int status, const char *why)
 }
 
 static void
-got_letter(enum conn_answer how, const struct redisReply *reply, void *arg)
+got_letters(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct inquiry *i = arg;
-	json_t *o = how == CONN_REPLY ? queue_letter(reply) : NULL;
 
 	i->pages->letters_at = clock_mono() + PAUSE + (SHARE - 1) * (clock_mono() - i->asked_at);
-	if (fleet_number(o, "died", 0) > fleet_number(i->newest, "died", 0)) {
-		json_decref(i->newest);
-		i->newest = json_incref(o);
-	}
-	json_decref(o);
+	if (how == CONN_REPLY)
+		queue_letters(i->letters, reply);
 	if (i->pages->stopping)
 		inquiry_refuse(i, 503, "stopped");
 	else if (i->next < i->n)
@@ -312,9 +308,9 @@ got_letter(enum conn_answer how, const struct redisReply *reply, void *arg)
 		inquire(i);	/* this may start with another survey */
 }
 
-/* Asks for the newest letter of the next key, unless another inquiry is first. */
+/* Asks for letters of the next key, unless another inquiry is first. */
 static void
-ask_letter(void *arg)
+ask_letters(void *arg)
 {
 	struct inquiry *i = arg;
 	struct pages *p = i->pages;
@@ -326,11 +322,10 @@ ask_letter(void *arg)
 		return;
 	}
 	i->asked_at = clock_mono();
-	p->letters_at = i->asked_at + SEC;	/* got_letter() comes before */
+	p->letters_at = i->asked_at + SEC;	/* got_letters() comes before */
 	keys_init(&keys, i->keys[i->next++]);
 	keys_add(&keys, &w, KEY_DEAD);
-	for (const char *const *word = queue_letter_words; *word != NULL; word++)
-		words_add(&w, *word);
+	queue_letters_words(&w);
 	request_script(&i->letter, nodes_conn(p->nodes, keys.name[KEY_DEAD]),
 	    script_find("dead_list"), &w);
 	keys_done(&keys);
@@ -349,7 +344,8 @@ found_queue(const struct survey_result *r, void *arg)
 		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
 	} else if (q == NULL) {
 		inquiry_refuse(i, 404, "There is no such queue.");
-	} else if (q->depth.dead > 0 && i->n == 0 && look_for(i->pages, i->request).details) {
+	} else if (q->depth.dead > 0 && i->n == 0) {
+		i->letters = json_object();
 		TAILQ_INSERT_TAIL(&i->pages->inquiries, i, entry);
 		*APPEND(i->keys, i->n) = xstrdup(i->key);
 		for (size_t k = 0; k < q->nshards; k++)
@@ -357,7 +353,7 @@ found_queue(const struct survey_result *r, void *arg)
 		timer_set(&i->turn, 0);
 	} else {
 		v = look_for(i->pages, i->request);
-		queue_text(&v, r, q, i->newest, &b);
+		queue_text(&v, r, q, i->letters, &b);
 		http_answer(i->request, 200, JSON, &b);
 		inquiry_free(i);
 	}
@@ -377,8 +373,8 @@ serve_queue(struct http_request *r, const struct http_route *route UNUSED, void 
 	struct inquiry *i = xcalloc(1, sizeof(*i));
 
 	*i = (struct inquiry){ .pages = arg, .request = r, .key = http_parameter(r, "key") };
-	timer_init(&i->turn, i->pages->loop, ask_letter, i);
-	request_init(&i->letter, got_letter, i);
+	timer_init(&i->turn, i->pages->loop, ask_letters, i);
+	request_init(&i->letter, got_letters, i);
 	if (i->key == NULL)
 		inquiry_refuse(i, 400, "Which one? Ask for /queue?key=KEY.");
 	else

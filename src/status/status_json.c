@@ -11,7 +11,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "policy/outcome.h"
 #include "policy/tick.h"
+#include "redis/words.h"
 #include "status/advice.h"
 #include "status/json_bytes.h"
 #include "status/queue_state.h"
@@ -342,19 +344,17 @@ status_text(const struct view *v, const struct survey_result *r, const struct hi
 
 #define TEXT_MAX	2000	/* bytes of each text of a letter */
 
-/* newest, from, to, count, cut, reason, match */
-const char *const queue_letter_words[] = { "1", "+", "-", "1", "0", "", "", NULL };
+enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_LETTERS };
+enum { LETTER_NAME, LETTER_SIZE, LETTER_FIELDS };
 
-json_t *
-queue_letter(const struct redisReply *reply)
+/* A new object of the newest letter; NULL: there is none. */
+static json_t *
+newest_json(const struct redisReply *row)
 {
-	enum { TOTAL, LAST, LOOKED, NEXT, LETTER };
-	enum { NAME, SIZE, FIELDS };
 	static const char *const names[] = {
 		"id", "reason", "status", "host", "attempts", "answer", "error"
 	};
-	const struct redisReply *row = reply_at(reply, LETTER);
-	const char *name = reply_str_at(row, NAME), *text;
+	const char *name = reply_str_at(row, LETTER_NAME), *text;
 	json_t *o;
 	size_t len;
 
@@ -362,7 +362,7 @@ queue_letter(const struct redisReply *reply)
 		return NULL;
 	/* The name of a letter begins with the milliseconds of its death. */
 	o = json_set(json_object(), "died:f", strtod(name, NULL) / 1e3);
-	for (size_t i = FIELDS; i + 1 < reply_len(row); i += 2) {
+	for (size_t i = LETTER_FIELDS; i + 1 < reply_len(row); i += 2) {
 		name = reply_str_at(row, i);
 		text = reply_str(reply_at(row, i + 1), &len);
 		if (name == NULL || text == NULL)
@@ -375,6 +375,63 @@ queue_letter(const struct redisReply *reply)
 				json_set_bytes(o, names[k], text, len);
 	}
 	return o;
+}
+
+/*
+ * The reason of a letter.  Whoever writes to Redis may have written another
+ * one, which clients without details may not see.
+ */
+static const char *
+letter_reason(const struct redisReply *row)
+{
+	const char *name, *text;
+
+	for (size_t i = LETTER_FIELDS; i + 1 < reply_len(row); i += 2) {
+		name = reply_str_at(row, i);
+		text = reply_str_at(row, i + 1);
+		if (name == NULL || text == NULL || strcmp(name, "reason") != 0)
+			continue;
+		for (enum reason r = REASON_EXIT; r < REASON_MAX; r++)
+			if (strcmp(text, reason_name(r)) == 0)
+				return reason_name(r);
+	}
+	return "other";
+}
+
+void
+queue_letters(json_t *letters, const struct redisReply *reply)
+{
+	json_t *reasons = json_object_get(letters, "reasons");
+	json_t *newest = newest_json(reply_at(reply, LIST_LETTERS));
+	const char *reason;
+
+	if (reasons == NULL) {
+		reasons = json_object();
+		json_set(letters, "looked:i reasons:j", (int64_t)0, reasons);
+	}
+	json_set(letters, "looked:i", fleet_count(letters, "looked") +
+	    reply_int_at(reply, LIST_LOOKED));
+	for (size_t i = LIST_LETTERS; i < reply_len(reply); i++) {
+		reason = letter_reason(reply_at(reply, i));
+		json_object_set_new(reasons, reason,
+		    json_integer(fleet_count(reasons, reason) + 1));
+	}
+	if (fleet_number(newest, "died", 0) >
+	    fleet_number(json_object_get(letters, "newest"), "died", 0))
+		json_object_set(letters, "newest", newest);
+	json_decref(newest);
+}
+
+void
+queue_letters_words(struct words *w)
+{
+	/* newest, from, to, count, cut, reason, match: without the messages */
+	static const char *const words[] = {
+		"1", "+", "-", "250", "0", "", ""
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		words_add(w, words[i]);
 }
 
 static int
@@ -520,8 +577,9 @@ queue_commands(const struct facts *f, const struct judge_context *c, const char 
 
 void
 queue_text(const struct view *v, const struct survey_result *r, const struct survey_queue *q,
-    json_t *letter, struct buf *out)
+    json_t *letters, struct buf *out)
 {
+	json_t *newest = v->details ? json_object_get(letters, "newest") : NULL;
 	const char *key = q->keys.name[KEY_QUEUE];
 	const struct queue_config *cfg = config_queue(v->config, q->name);
 	struct buf rqctl = BUF_INIT, text = BUF_INIT;
@@ -529,7 +587,7 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	struct facts f = survey_facts(q, r, view_refuses(v), &service);
 	struct judge_context c = judge_context_of(v);
 	struct told told = { .list = json_array() };
-	json_t *o, *commands = json_array();
+	json_t *o, *commands = json_array(), *shown = NULL;
 	char *rest, *line;
 
 	if (cfg != NULL && strcmp(cfg->key, key) == 0)
@@ -539,16 +597,20 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	c.rqctl = buf_str(&rqctl);
 	o = state_json(&f, &c);
 	judge(&f, &c, tell, &told);
-	queue_commands(&f, &c, fleet_text(letter, "id"), &text);
+	queue_commands(&f, &c, fleet_text(newest, "id"), &text);
 	rest = buf_str(&text);
 	while ((line = strsep(&rest, "\n")) != NULL)
 		if (line[0] != '\0')
 			json_array_append_new(commands, json_string(line));
 
+	if (q->depth.dead > 0)
+		shown = json_set(json_object(),
+		    "total:i looked:i reasons:j newest:j", q->depth.dead,
+		    fleet_count(letters, "looked"),
+		    json_incref(json_object_get(letters, "reasons")),
+		    json_incref(newest));
 	json_set(o, "hint:s findings:j servers:j commands:j letters:j", told.hint, told.list,
-	    servers_json(r, key, v->details), commands,
-	    q->depth.dead <= 0 ? NULL : json_set(json_object(), "total:i newest:j", q->depth.dead,
-	    json_incref(letter)));
+	    servers_json(r, key, v->details), commands, shown);
 	json_add_text(o, out);
 	json_decref(o);
 	buf_done(&rqctl);

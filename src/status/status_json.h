@@ -13,10 +13,14 @@
 void	status_text(const struct view *, const struct survey_result *, const struct history *,
 	    struct buf *);
 
-/* letter: the newest dead letter, borrowed; NULL: there is none, or it is not known. */
+/* letters: see queue_letters(), borrowed; NULL: none were read. */
 void	queue_text(const struct view *, const struct survey_result *, const struct survey_queue *,
-	    json_t *letter, struct buf *);
-/* Arguments of dead_list.lua for the newest letter; NULL at the end. */
-extern const char *const queue_letter_words[];
-/* A new object of the reply; NULL: it has no letter. */
-json_t	*queue_letter(const struct redisReply *);
+	    json_t *letters, struct buf *);
+/* Adds the arguments of dead_list.lua after its key, for the newest letters. */
+struct words;
+void	queue_letters_words(struct words *);
+/*
+ * Adds the letters of one key to an object: the newest of all, and how many
+ * have each reason, of those that the script has looked at.
+ */
+void	queue_letters(json_t *letters, const struct redisReply *);

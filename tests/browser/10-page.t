@@ -127,7 +127,7 @@ cat >"$T/odd.js" <<'J'
 	const past = { times: [Date.now() / 1000 - 20, Date.now() / 1000 - 10], queues: [{ key: 'q', depth: [1, 2],
 	    acked_rate: [1, 2], failed_rate: [0, 0] }] };
 	const queue = { hint: 'h', commands: ['rqctl peek q'], servers: [{ instance: 'a.1', version: '1', config: 'c', running: 1,
-	    concurrency: 2, state: 'running', reason: '', since: 1 }], letters: { total: 2, newest: { id: '7', died: 1, reason: 'exit', status: '1', host: 'h', attempts: '25', answer: 'a',
+	    concurrency: 2, state: 'running', reason: '', since: 1 }], letters: { total: 2, looked: 1, reasons: { status: 1 }, newest: { id: '7', died: 1, reason: 'exit', status: '1', host: 'h', attempts: '25', answer: 'a',
 	    error: 'e' } } };
 	const odd = [null, 5, -1e308, 'x', '', true, [], {}, [1, null, [2]], { a: { b: 1 } }];
 	let failed = '';

@@ -32,7 +32,7 @@ wait_ok 60 '[ "$(curl -s "http://$WHERE/history" | grep -o "\"times\":\[[^]]*" |
 browser_start
 size 1280 900
 go "http://$WHERE/"
-js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 7' 'all queues are shown'
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'all queues are shown'
 js_wait 5 'document.querySelector(".wide path:nth-child(2)").getAttribute("d").split("L").length > 2' 'plots are there at once'
 like "$(js 'document.querySelector(".wide .top").textContent')" '^[125]0*$' 'plots have a scale'
 
@@ -52,10 +52,45 @@ is "$(js '(shown[0].held = 7, byId("queues").classList.remove("no-held"), getCom
 like "$(js 'byId("zone").textContent')" '^times in .' 'the time zone is said once'
 js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'most queues have a rate'
 
+# -- latency has a plot beside the rates; on a phone only in the open row
+late() { js "(e => e.getClientRects().length > 0 && e.getBoundingClientRect().top === e.previousElementSibling.getBoundingClientRect().top)($(row mail).querySelector('td.late'))"; }
+js_wait 30 "$(row mail).querySelector('.plot.late path:nth-child(2)').getAttribute('d').includes('L')" 'latency is plotted in each row'
+for width in 1024 1280 1440; do
+	size $width 900
+	is "$(late)" true "at $width pixels, the plot of latency is beside the rates"
+done
+size 375 812
+is "$(late)" false 'not on a phone'
+size 1280 900
+like "$(js '[4, 45, 200, 4000].map(n => span(scale(n, span))).join()')" '^5\.0s,1m,5m,2h$' 'scales of latency end at round times'
+
+# -- large figures in all columns
+cat >"$T/large.js" <<'J'
+(() => {
+	for (const q of shown) {
+		for (const name of ['waiting', 'held', 'retry', 'delayed', 'dead'])
+			q[name] = 99999;
+		Object.assign(q, { running: 100, concurrency: 256, okRate: 9999, failRate: 9999, latency: 3599, oldest: 3599 });
+	}
+	byId('queues').classList.remove('no-held');
+	listQueues();
+	const cut = [...document.querySelectorAll('#queues td')].filter(c => c.getClientRects().length && c.scrollWidth > c.clientWidth + 1);
+	return (document.documentElement.scrollWidth <= innerWidth ? '' : 'too wide ') + cut.map(c => c.dataset.label).join();
+})()
+J
+for width in 390 1024 1280 1440; do
+	size $width 900
+	is "$(js "$(cat "$T/large.js")")" '' "at $width pixels, five digits fit into all columns"
+done
+size 1280 900
+
 # -- a row opens
 button() { echo "$(row "$1").querySelector('button[aria-controls]')"; }
 is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'rows are closed at first'
 expanded() { [ "$(js "$(button mail).getAttribute('aria-expanded')")" = true ]; }
+js '(window.heads = () => [...document.querySelectorAll("#queues th")].map(h => Math.round(h.getBoundingClientRect().left)).join())' >/dev/null
+is "$(js '(before => (queueTable.toggle("mail"), heads() === before || before + " then " + heads()))(heads())')" true 'the columns do not move when a row opens'
+is "$(js '(before => (queueTable.toggle("mail"), heads() === before || before + " then " + heads()))(heads())')" true 'and when it closes'
 wait_ok 10 'expanded || { click "$(row mail).cells[2]"; expanded; }' 'a click opens a row'
 is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'aria-controls names the row that opens'
 text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'an open row says why the queue is suspended'
@@ -71,8 +106,13 @@ is "$(js "document.querySelectorAll('tr.detail').length")" 0 'another click clos
 js "$(button invoices).focus()" >/dev/null
 key '\uE007'
 is "$(js "$(button invoices).getAttribute('aria-expanded')")" true 'the Enter key opens a row'
-text_wait 10 invoices .error 'died .* on .*: answer.*it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'an open row has the error of the last dead letter'
+text_wait 10 invoices .error 'died .* on .*: the handler said dead, attempt 1it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'an open row has the error of the last dead letter'
 text_wait 10 invoices .commands 'rqctl -c .*/web1.conf dead list invoices.*dead show invoices [0-9]+.*dead retry --all invoices' 'an open row has commands for dead letters'
+text_wait 10 invoices .reasons '^Dead letters by reason1answer: the handler said dead$' 'an open row counts the dead letters by reason'
+is "$(js "$(below invoices '.reasons li').title")" 'rqctl dead list --reason answer invoices' 'a reason tells which command lists its dead letters'
+ok "$(js "$(below invoices '.reasons li').title" | sed "s|^rqctl|$RQCTL -c $T/web1.conf|") >/dev/null" 'that command works'
+is "$(js "(box => (drawReasons(box, { name: 'q' }, { total: 1204, looked: 250, reasons: { other: 9, attempts: 41, status: 200, odd: 'x' } }), [...box.querySelectorAll('h3, b')].map(e => e.textContent).join()))(part('', '', element('ul')))")" \
+    'Dead letters by reason, the newest 250 of 1,204,200,41,9' 'the most frequent reason is the first, and the page says how many letters were counted'
 command=$(js "$(below invoices '.commands li:nth-child(2) code').textContent")
 ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'a command for dead letters works as it is written'
 key '\uE00D'
@@ -189,6 +229,7 @@ rqd_signal HUP web1
 js_wait 20 '!byId("hidden").hidden && byId("hidden").textContent.includes("details = true")' 'the page says that it hides something, and how to see it'
 open_row invoices
 text_wait 10 invoices .error '^Last error.*shows no ids, errors and progress.*rqctl' 'an open row says that the last error is hidden'
+text_wait 10 invoices .reasons '1answer: the handler said dead$' 'and has the reasons of dead letters'
 open_row invoices
 
 # -- old figures

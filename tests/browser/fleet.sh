@@ -9,7 +9,7 @@
 #	orders		ok			reports		paused
 #	mail		suspended: fails	imports		suspended: no such command
 #	thumbnails	too slow		invoices	dead letters
-#	newsletter	a stream
+#	newsletter	a stream		shipping	groups
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 
@@ -24,7 +24,12 @@ H
 	handler invoices <<'H'
 case $(cat) in
 *'"customer":7}') echo 'lookup failed: no customer 4711 in table "customers"' >&2; echo 'dead no such customer' >&3 ;;
+*'"customer":3}') echo 'amount: "12,50" is no number' >&2; exit 65 ;;
+*'"customer":5}') echo 'ledger.example.com:5432: connection timed out' >&2; exit 1 ;;
 esac
+H
+	handler shipping <<'H'
+sleep 1
 H
 	handler thumbnails <<'H'
 sleep 4
@@ -38,11 +43,12 @@ max_handlers = 16
 http { listen = "unix:$OWN/$1.sock" }
 queue "orders" { command = {"$T/orders"} concurrency = 4 }
 queue "mail" { command = {"$T/mail"} concurrency = 2 suspend_after = 3 }
-queue "invoices" { command = {"$T/invoices"} concurrency = 2 }
+queue "invoices" { command = {"$T/invoices"} concurrency = 2 max_attempts = 2 message_max = "4K" }
 queue "thumbnails" { command = {"$T/thumbnails"} concurrency = 1 }
 queue "reports" { command = {"$T/orders"} }
 queue "imports" { command = {"$T/import-csv", "--strict"} }
 queue "newsletter" { kind = "stream" command = {"$T/orders"} concurrency = 2 }
+queue "shipping" { command = {"$T/shipping"} concurrency = 4 group_by = "customer" }
 schedule "cleanup" { queue = "orders" every = "1m" message = "cleanup" }
 schedule "nightly" { queue = "reports" cron = "0 3 * * *" timezone = "UTC" }
 C

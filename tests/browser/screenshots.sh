@@ -27,18 +27,37 @@ open_row() {	# QUEUE
 
 redis_start
 fleet_start
+# It ends while messages are held.
+MORE_KEYS='shippingGROUP shippingHELD shippingORDER'
+# One customer orders much at once, so that messages are held.
+ship() {	# N
+	for _i in $(seq "$1"); do r lpush shipping "{\"customer\":$((_i % 2 + 1))}" >/dev/null; done
+}
+# Invoices die for four reasons.
+die() {
+	for _c in 7 7 3 3 3 5 5 5 5 5; do r lpush invoices "{\"customer\":$_c}" >/dev/null; done
+	r lpush invoices "$(head -c 5000 /dev/zero | tr '\0' x)" >/dev/null
+}
+
 end=$(($(date +%s) + MINUTES * 60))
 while [ "$(date +%s)" -lt "$end" ]; do
 	# The rate changes every 20 seconds, so that plots are no straight lines.
 	fleet_push $((6 + $(date +%s) / 20 % 9 * 4))
+	case $(($(date +%s) % 240)) in
+	[0-3]) die; ship 60 ;;
+	*[05]) ship 1 ;;
+	esac
 	sleep 1
 done
 
+ship 40
+
 browser_start
-size 1280 860
+size 1280 900
 go "http://$WHERE/"
 js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'the page is there'
 js_wait 20 '[...document.querySelectorAll("#queues td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'with its rates'
+size 1280 "$(js 'document.documentElement.scrollHeight')"
 picture page
 scheme dark
 picture page-dark

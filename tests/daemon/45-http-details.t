@@ -27,6 +27,8 @@ queue "gone" { command = {"$T/missing"} }
 queue "hold" { command = {"$T/hold"} }
 C
 log_wait 10 event=ready
+# A dead letter of another program, whose reason rqd does not know.
+r xadd badDEAD 1-1 message x reason id-of-reason >/dev/null
 r lpush bad '{"id":"id-of-bad"}' >/dev/null
 r lpush slow '{"id":"id-of-slow"}' >/dev/null
 r lpush gone '{"id":"id-of-gone"}' >/dev/null
@@ -52,11 +54,11 @@ ALL='/missing: No such file carrier-secret customer secret halfway id-of-bad id-
 
 listening 1
 # A survey is used again for 1.5 s, and heartbeats come every 5 s: wait until all is there.
-wait_ok 20 'get "/queue?key=gone" | grep -q "suspended: cannot_execute" && get "/queue?key=bad" | grep -q "\"letters\":{\"total\":1," &&
+wait_ok 20 'get "/queue?key=gone" | grep -q "suspended: cannot_execute" && get "/queue?key=bad" | grep -q "\"letters\":{\"total\":2," &&
     get /status | grep -q "\"name\":\"slow\".*\"running\":1"' 'states, figures and reasons are shown over TCP'
 is "$(words)" '' 'no id, error or progress is shown over TCP'
 like "$(get /status)" '"details":false,.*"progress":null' '/status says that they are hidden'
-like "$(get '/queue?key=bad')" '"commands":\[.*dead list bad.*"newest":null' '/queue has the command'
+like "$(get '/queue?key=bad')" '"commands":\[.*dead list bad.*"looked":2,"reasons":\{"status":1,"other":1\},"newest":null' '/queue has the command, and the reasons that rqd knows'
 
 sed -i "s|^http.*|http { listen = \"unix:$OWN/http.sock\" }|" "$T/rqd.conf"
 rqd_signal HUP

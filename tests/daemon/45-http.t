@@ -64,11 +64,11 @@ is "$(get /metrics | grep -cvE '^# (HELP|TYPE) [a-z_]+ |^[a-z_]+(\{[^{}]*\})? [-
 # -- one queue, and the history
 is "$(code /queue) $(code '/queue?key=')" '400 404' '/queue wants a key'
 is "$(code '/queue?key=none')" 404 'of a queue that there is'
-like "$(get '/queue?key=bad')" '^\{"name":"bad",.*"hint":"Messages have failed for good.*"findings":\[\{"level":"warning","text":"1 dead letter",.*"servers":\[\{"instance":"[^"]*",.*"commands":\[.*dead list bad.*"letters":\{"total":1,"newest":\{' '/queue'
+like "$(get '/queue?key=bad')" '^\{"name":"bad",.*"hint":"Messages have failed for good.*"findings":\[\{"level":"warning","text":"1 dead letter",.*"servers":\[\{"instance":"[^"]*",.*"commands":\[.*dead list bad.*"letters":\{"total":1,"looked":1,"reasons":\{"status":1\},"newest":\{' '/queue'
 like "$(get '/queue?key=q')" '"hint":null,.*"letters":null' 'without dead letters'
 for i in 1 2 3 4 5 6 7 8; do ctl -c "$T/rqd.conf" push spread "{\"id\":$i}" >/dev/null; done
 log_wait 10 'event=dead queue=spread' 8
-wait_ok 10 'get "/queue?key=spread" | grep -q "\"letters\":{\"total\":8,\"newest\":{\"died\":"' \
+wait_ok 10 'get "/queue?key=spread" | grep -q "\"letters\":{\"total\":8,\"looked\":8,\"reasons\":{\"status\":8},\"newest\":{\"died\":"' \
     'dead letters of all shards'
 wait_ok 10 'get /history | grep -q "\"times\":\[[0-9]"' '/history: the first sample comes by itself'
 like "$(get /history)" '^\{"step":10,"window":900,"times":\[[0-9.,]+\],"queues":\[\{"key":"bad","depth":\[[0-9,]+\],"acked_rate":\[null[^]]*\],"failed_rate":\[null[^]]*\],"latency":\[[0-9.,]+\]\},\{"key":"q",' \

@@ -69,6 +69,9 @@ function age(s) {
 	return Math.floor(s / 86400) + "d " + Math.floor(s % 86400 / 3600) + "h";
 }
 
+/* A round duration: "1m", not "1m 0s". */
+const span = s => age(s).replace(/( 0[smh])+$/, "");
+
 const two = n => String(n).padStart(2, "0");
 
 /* Local time: "03:12:59", with the date if that is not today. */
@@ -148,8 +151,13 @@ function plot(cls, lines) {
 	return svg;
 }
 
-/* The upper end of a scale: 1, 2 or 5 times a power of ten. */
-function scale(max) {
+/* The upper ends of scales of seconds, from 10 seconds to a day. */
+const SPANS = [10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 5 * 3600, 12 * 3600, 86400];
+
+/* The upper end of a scale: 1, 2 or 5 times a power of ten, or a round duration. */
+function scale(max, text) {
+	if (text === span && max > 5 && max <= 86400)
+		return SPANS.find(s => s >= max * 0.999);
 	const unit = Math.pow(10, Math.floor(Math.log10(max)));
 
 	return [1, 2, 5, 10].map(n => n * unit).find(n => n >= max * 0.999);
@@ -179,7 +187,7 @@ function area(points, x, max) {
 function drawPlot(svg, lines, what, text) {
 	const now = Date.now(), x = t => (100 * (1 - (now - t) / WINDOW)).toFixed(2);
 	const known = lines.map(points => points.filter(p => p[1] !== null && p[0] > now - WINDOW));
-	const max = Math.max(0, ...known.flat().map(p => p[1])), end = max > 0 ? scale(max) : 1;
+	const max = Math.max(0, ...known.flat().map(p => p[1])), end = max > 0 ? scale(max, text) : 1;
 	const paths = svg.querySelectorAll("path");
 
 	known.forEach((points, i) => set(paths[i + 1], "d",
@@ -369,7 +377,7 @@ class Table {
 			const item = this.items.find(q => q.id === key);
 			const cell = element("td");
 			const made = element("tr", "detail");
-			cell.colSpan = this.columns.length;
+			cell.colSpan = this.visible();
 			cell.append(this.detail(item));
 			made.append(cell);
 			made.id = row.querySelector("[aria-controls]").getAttribute("aria-controls");
@@ -377,6 +385,11 @@ class Table {
 			row.after(made);
 		}
 		this.markOpen(key);
+	}
+
+	/* The number of columns.  A cell that spans more would add an empty one. */
+	visible() {
+		return this.heads.filter(th => th.getClientRects().length > 0).length || this.columns.length;
 	}
 
 	markOpen(key) {
@@ -404,8 +417,10 @@ class Table {
 			gone.delete(item.id);
 			this.columns.forEach((column, k) => column.write(row.cells[k], item));
 			put(row);
-			if (this.open.has(item.id))
+			if (this.open.has(item.id)) {
 				put(this.open.get(item.id));
+				this.open.get(item.id).firstChild.colSpan = this.visible();
+			}
 		}
 		for (const key of gone) {
 			this.rows.get(key).remove();
@@ -514,8 +529,10 @@ const queueTable = new Table(byId("queues"), [
 	    write: (cell, q) => writeText(cell, age(q.oldest), q.oldest !== null) },
 	{ label: "Backlog", cls: "plots",
 	    write: writePlot("", ["depth"], "Backlog", q => [column(q.id, DEPTH)], number) },
-	{ label: "Done, failed/s", cls: "plots second",
+	{ label: "Done, failed/s", cls: "plots",
 	    write: writePlot("rate", ["done", "fail"], "Rates", q => [column(q.id, ACKED), column(q.id, FAILED)], rate) },
+	{ label: "Latency", cls: "plots late",
+	    write: writePlot("late", ["late"], "Latency", q => [column(q.id, LATENCY)], span) },
 ], { column: 1, down: true }, openQueue);
 
 /* -- an open row ------------------------------------------------------------------ */
@@ -555,14 +572,14 @@ function part(title, cls, inner) {
 function openQueue(q) {
 	const box = element("div", "queue");
 	const plots = element("div", "figures");
-	const last = element("div");
+	const last = element("div"), dead = element("div", "dead");
 
 	plots.append(figurePlot("Backlog: waiting, due and held", "", ["depth"]), figurePlot("Latency", "late", ["late"]),
 	    figurePlot("Done and failed per second", "rate", ["done", "fail"]));
 	last.append(element("p", "about"), element("pre"));
+	dead.append(part("", "reasons", element("ul")), part("Last error", "error", last));
 	box.append(element("p", "cause"), element("p", "cause why"), plots, part("Commands", "commands", element("ul")),
-	    part("Last error", "error", last),
-	    part("Daemons", "servers", element("ul")), part("Schedules", "ticks", element("ul")));
+	    dead, part("Daemons", "servers", element("ul")), part("Schedules", "ticks", element("ul")));
 	drawQueue(box, q, true);
 	askQueue(q.id);
 	return box;
@@ -587,14 +604,38 @@ function drawList(box, lines) {
 	}, (line, [first, rest]) => { write(line.firstChild, first); write(line.lastChild, rest); });
 }
 
+/* The reasons of dead letters, as rqd-log(7) explains them. */
+const REASONS = {
+	attempts: "the last attempt failed", status: "the exit status means dead",
+	answer: "the handler said dead", crashed: "the lease expired too often",
+	too_large: "larger than message_max", unframeable: "a newline or NUL in the message",
+	cancelled: "by rqctl cancel --dead", buried: "by rqctl bury",
+};
+
+/* How many of the newest dead letters have each reason, the most frequent first. */
+function drawReasons(box, q, letters) {
+	const total = numberOf(letters.total), looked = numberOf(letters.looked);
+	const reasons = Object.entries(objectOf(letters.reasons)).filter(r => numberOf(r[1]) > 0)
+	    .sort((a, b) => b[1] - a[1]);
+
+	write(box.firstChild, "Dead letters by reason" +
+	    (looked < total ? ", the newest " + number(looked) + " of " + number(total) : ""));
+	drawList(box, reasons.map(([reason, n]) => [number(n),
+	    reason + (Object.hasOwn(REASONS, reason) ? ": " + REASONS[reason] : "")]));
+	reasons.forEach(([reason], i) => set(box.lastChild.children[i], "title",
+	    Object.hasOwn(REASONS, reason) ? "rqctl dead list --reason " + reason + " " + q.name : ""));
+}
+
 /* The newest dead letter; hidden: this page may not show it. */
 function drawLast(box, letter, hidden) {
-	const id = textOf(letter.id) || textOf(letter.id_base64);
+	const id = textOf(letter.id) || textOf(letter.id_base64), reason = textOf(letter.reason);
 
 	box.hidden = Object.keys(letter).length === 0 && !hidden;
 	write(box.lastChild.firstChild, hidden ? HIDDEN : id + " died " + when(numberOf(letter.died)) +
-	    (textOf(letter.host) ? " on " + textOf(letter.host) : "") + ": " + textOf(letter.reason) +
-	    ", status " + textOf(letter.status) + ", attempts " + textOf(letter.attempts));
+	    (textOf(letter.host) ? " on " + textOf(letter.host) : "") + ": " +
+	    (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason) +
+	    (reason === "answer" ? "" : ", status " + textOf(letter.status)) +
+	    ", attempt " + textOf(letter.attempts));
 	write(box.lastChild.lastChild, [textOf(letter.answer) && "it said: " + textOf(letter.answer),
 	    (textOf(letter.error) || textOf(letter.error_base64)).trim()].filter(t => t).join("\n"));
 	box.lastChild.lastChild.hidden = box.lastChild.lastChild.textContent === "";
@@ -614,7 +655,8 @@ function scheduleLine(s) {
 
 function drawQueue(box, q, plots) {
 	const d = details.get(q.id) || {}, letters = objectOf(d.letters);
-	const [cause, why, figures, commands, last, servers, ticks] = box.children;
+	const [cause, why, figures, commands, dead, servers, ticks] = box.children;
+	const [reasons, last] = dead.children;
 
 	write(cause, q.name + ": " + q.state + ". " + textOf(d.hint));
 	dress(cause, "cause " + q.mood);
@@ -622,11 +664,13 @@ function drawQueue(box, q, plots) {
 	why.hidden = why.textContent === "";
 	if (plots) {
 		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Backlog", number);
-		drawFigure(figures.children[1], [column(q.id, LATENCY)], "Latency", age);
+		drawFigure(figures.children[1], [column(q.id, LATENCY)], "Latency", span);
 		drawFigure(figures.children[2], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
 	}
 	drawCommands(commands, arrayOf(d.commands).map(textOf));
+	drawReasons(reasons, q, letters);
 	drawLast(last, objectOf(letters.newest), hides && numberOf(letters.total) > 0);
+	dead.hidden = reasons.hidden && last.hidden;
 	const serving = listOf(d.servers), leases = new Set(serving.map(s => numberOf(s.lease))).size > 1;
 
 	drawList(servers, serving.map(s => serverLine(s, leases)));
@@ -799,7 +843,7 @@ function scheduleItem(from) {
 
 	for (const name of ["last", "next", "missed"])
 		s[name] = numberOf(from[name]);
-	s.rule = every !== null ? "every " + age(every).replace(/( 0[smh])+$/, "") :
+	s.rule = every !== null ? "every " + span(every) :
 	    textOf(from.cron) + (textOf(from.timezone) ? " " + textOf(from.timezone) : "");
 	return s;
 }
