@@ -1,0 +1,127 @@
+#!/bin/sh
+# Other systems than this one, in root directories of their own: Debian 11 and 13.
+#
+#	tests/reach/run.sh BUILD	BUILD: of this tree, with its test programs
+#
+# - The static programs, with TLS and without, run there, and where there is nothing else.
+#   Without TLS they are built twice, in two directories: the same bytes.
+# - The archive of make dist is built and tried on Debian 11, whose tools and C library are older.
+# - The tests of Redis and of Lua, and a soak, with the Redis and the Valkey of Debian 13.
+#
+# Needs root, and a mirror of Debian.  Prints a line for each step, and ends with 0 if all have
+# passed, with 77 if there is no mirror, else with 1.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+[ "$(id -u)" -eq 0 ] || { echo 'needs root'; exit 77; }
+BUILD=$(cd "$1" && pwd)
+W=$(mktemp -d /var/tmp/rqd-reach.XXXXXX)
+trap 'rm -rf --one-file-system "$W"' EXIT
+trap 'exit 130' INT TERM
+chmod 755 "$W"
+failed=0
+
+step() {	# NAME COMMAND...
+	name=$1
+	shift
+	from=$(date +%s)
+	if "$@" >"$W/log" 2>&1; then
+		echo "  $name: passed ($(($(date +%s) - from)) s)"
+		return
+	fi
+	echo "  $name: FAILED ($(($(date +%s) - from)) s)"
+	grep -v '^ok' "$W/log" | tail -n 60 | sed 's/^/    /'
+	failed=$((failed + 1))
+}
+
+root() {	# DIRECTORY SUITE PACKAGES: a small Debian
+	# shellcheck disable=SC2016
+	mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' | sed -n 's, Debian$,,p' |
+	    grep -v security | head -n 1)
+	debootstrap --variant=minbase --include="$3" "$2" "$1" "$mirror" >"$W/log" 2>&1 || {
+		tail -n 3 "$W/log"
+		echo "  no mirror has all of Debian's $2"
+		exit 77
+	}
+}
+
+# -- Redis and Valkey of Debian 13 ----------------------------------------------------------
+
+# A directory with a redis-server that is the program of another root.
+server() {	# DIRECTORY PROGRAM
+	mkdir "$1"
+	lib=usr/lib/$(gcc -print-multiarch)
+	cat >"$1/redis-server" <<-S
+		#!/bin/sh
+		exec $W/13/$lib/ld-linux-*.so.* --library-path $W/13/$lib \\
+		    --argv0 redis-server $W/13/usr/bin/$2 "\$@"
+	S
+	chmod 755 "$1/redis-server"
+	"$1/redis-server" --version
+}
+
+# Bounds of time are those of this machine's own Redis: test_bounds is left out.
+with_server() {	# DIRECTORY
+	bad=''
+	for t in "$BUILD"/tests/redis/test_* "$BUILD"/tests/lua/test_*; do
+		case ${t##*/} in *.* | test_bounds) continue ;; esac
+		PATH=$1:$PATH BUILDDIR=$BUILD SRCDIR=$(pwd) "$t" >"$W/one" 2>&1 && continue
+		cat "$W/one"
+		bad="$bad ${t##*/}"
+	done
+	PATH=$1:$PATH BUILDDIR=$BUILD SRCDIR=$(pwd) sh tests/daemon/10-ack.t || bad="$bad 10-ack"
+	PATH=$1:$PATH BUILDDIR=$BUILD SRCDIR=$(pwd) sh tests/fault/10-soak.t || bad="$bad 10-soak"
+	[ -z "$bad" ] || echo "failed:$bad"
+	[ -z "$bad" ]
+}
+
+# -- the static programs ----------------------------------------------------------------------
+
+# A copy of the tree, whose dist/sources is shared.
+copy() {	# DIRECTORY
+	mkdir "$1"
+	tar --exclude=./build --exclude=./build-asan --exclude=./build-clang --exclude=./build-way \
+	    --exclude=./dist --exclude=./.git -cf - . | tar -C "$1" -xf -
+	mkdir -p "$1/dist" "$W/sources"
+	ln -s "$W/sources" "$1/dist/sources"
+}
+
+both_static() {
+	copy "$W/one.dir" && (cd "$W/one.dir" && ./build-static && ./build-static --without-tls)
+}
+
+same_bytes() {
+	copy "$W/another" && (cd "$W/another" && ./build-static --without-tls) &&
+	    cmp "$W"/one.dir/dist/*-notls.tar.xz "$W"/another/dist/*-notls.tar.xz
+}
+
+in_roots() {	# ARCHIVE
+	BUILDDIR=$BUILD SRCDIR=$(pwd) sh tests/reach/static.sh "$1" "$W/11" "$W/13"
+}
+
+# -- the archive of make dist ----------------------------------------------------------------
+
+on_debian_11() {
+	(cd "$BUILD" && make -s dist) || return
+	rm -rf "$W/11/src" && mkdir "$W/11/src" || return
+	tar -xf "$BUILD"/rqd-*.tar.xz -C "$W/11/src" --strip-components=1
+	# shellcheck disable=SC2016
+	unshare --mount --pid --fork --kill-child sh -ec '
+		mount -t proc proc "$1/proc"
+		mount --bind /dev "$1/dev"
+		exec chroot "$1" sh -ec "cd /src; mkdir b; cd b; ../configure -q --enable-werror
+			make -s -j2; make -s check TESTS=tests/daemon/10-ack.t ||
+			    { cat test-suite.log; exit 1; }"' sh "$W/11"
+}
+
+root "$W/13" trixie redis-server,valkey-server
+root "$W/11" bullseye gcc,libc6-dev,make,pkg-config,libhiredis-dev,libevent-dev,libconfuse-dev,libjansson-dev,libseccomp-dev,redis-server,procps,python3-minimal
+step 'Redis 8.0: tests of Redis, Lua, a soak' with_server "$(server "$W/redis" redis-server >&2; echo "$W/redis")"
+step 'Valkey 8.1: tests of Redis, Lua, a soak' with_server "$(server "$W/valkey" valkey-server >&2; echo "$W/valkey")"
+step 'the static programs are built' both_static
+step 'the same bytes in another directory' same_bytes
+for archive in "$W"/one.dir/dist/rqd-*.tar.xz; do
+	step "${archive##*/} in other roots" in_roots "$archive"
+done
+step 'the archive of make dist, on Debian 11' on_debian_11
+[ "$failed" -eq 0 ]
