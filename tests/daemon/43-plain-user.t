@@ -74,6 +74,19 @@ refused 'user = "daemon"' 'only root can run handlers as ' 'another user'
 refused 'user = "root"' 'only root can run handlers as ' 'root'
 refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
 
+# A nice value lower than its own.
+QUEUES="$QUEUES nicer"
+nice=$(nice)
+printf 'queue "nicer" {\n\tcommand = {"/bin/true"}\n\tnice = %s\n}\n' $((nice - 1)) >"$T/other.conf"
+rqd -t -c "$T/other.conf"
+is "$status" 0 'a lower nice value: rqd -t accepts it'
+like "$(cat "$T/2")" "warning: .*/other.conf:3: nice = $((nice - 1)): only root can .* which is $nice" 'and warns'
+rqd_start nicer <"$T/other.conf"
+r lpush nicer x >/dev/null
+ok 'log_wait 10 "event=suspended queue=nicer" 1 nicer' 'its queue is suspended'
+like "$(log_lines event=suspended nicer)" "error=\"nice = $((nice - 1)): Permission denied: only root can" 'and the log says why'
+rqd_stop nicer
+
 # A handler of the same user cannot look into rqd, whose memory has the password of Redis.
 handler look <<'H'
 exec 2>&1
