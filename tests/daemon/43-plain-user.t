@@ -87,8 +87,19 @@ ok 'log_wait 10 "event=suspended queue=nicer" 1 nicer' 'its queue is suspended'
 like "$(log_lines event=suspended nicer)" "error=\"nice = $((nice - 1)): Permission denied: only root can" 'and the log says why'
 rqd_stop nicer
 
+cat >"$T/trace.py" <<'P'
+import ctypes, sys
+SEIZE = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+if libc.ptrace(SEIZE, int(sys.argv[1]), 0, 0) == 0:
+    print(sys.argv[1], "is traced")
+elif ctypes.get_errno() != 1:
+    print(sys.argv[1], "errno", ctypes.get_errno())
+P
+PYTHON=$(command -v python3)
 # A handler of the same user cannot look into rqd, whose memory has the password of Redis.
-handler look <<'H'
+{ echo "PYTHON='$PYTHON'"; cat <<'H'; } | handler look
 exec 2>&1
 main=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$PPID/status")
 for p in $PPID $main; do
@@ -96,6 +107,7 @@ for p in $PPID $main; do
 		if (: <"/proc/$p/$f") 2>/dev/null; then echo "$p: $f"; fi
 	done
 	if ls "/proc/$p/fd" >/dev/null 2>&1; then echo "$p: fd"; fi
+	[ -z "$PYTHON" ] || "$PYTHON" "$T/trace.py" "$p"
 done >"$T/out/looked"
 mv "$T/out/looked" "$T/out/look"
 H
@@ -104,7 +116,7 @@ if [ "$SLOW" -eq 1 ]; then
 	rqd_run looker -o "redis.server=unix:$SOCK" -q look -- "$T/look"
 	r lpush look x >/dev/null
 	wait_ok 10 '[ -e "$T/out/look" ]' 'a handler looks at its parents'
-	is "$(cat "$T/out/look")" '' 'it sees neither the memory nor the files of rqd and its spawner'
+	is "$(cat "$T/out/look")" '' 'it sees neither the memory nor the files of rqd and its spawner, and traces none'
 	rqd_stop looker
 else
 	skip 'looking at rqd: not with a sanitizer or valgrind'
