@@ -145,6 +145,10 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 	else if (directory != S_ISDIR(st.st_mode))
 		finding_warn(&d->findings, at, "%s %s is %s directory", option, path,
 		    directory ? "not a" : "a");
+	else if (!directory && access(path, R_OK) == -1)
+		finding_warn(&d->findings, at, "%s %s: %s", option, path, strerror(errno));
+	else if (S_ISREG(st.st_mode) && st.st_size == 0)
+		finding_warn(&d->findings, at, "%s %s is empty", option, path);
 }
 
 static void

@@ -74,6 +74,20 @@ refused 'user = "daemon"' 'only root can run handlers as ' 'another user'
 refused 'user = "root"' 'only root can run handlers as ' 'root'
 refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
 
+# Files that it may not read, and others that are of no use.
+: >"$T/empty"
+echo x >"$T/shut" && chmod 0 "$T/shut"
+[ "$(id -u)" -ne 0 ] || chown root "$T/shut"
+for option in tls_ca tls_cert tls_key password_file sentinel_password_file; do
+	for bad in none 'none: No such file or directory' empty 'empty is empty' shut 'shut: Permission denied' \
+	    out 'out is a directory'; do
+		case $bad in *' '*) ;; *) file=$bad; continue ;; esac
+		printf 'redis { server = "unix:%s"\n%s = "%s" }\n' "$SOCK" $option "$T/$file" >"$T/other.conf"
+		rqd -t -c "$T/other.conf"
+		like "$(cat "$T/2")" "warning: .*/other.conf:2: $option $T/$bad\$" "$option: $bad"
+	done
+done
+
 # A nice value lower than its own.
 QUEUES="$QUEUES nicer"
 nice=$(nice)
