@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,10 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 	else if (directory != S_ISDIR(st.st_mode))
 		finding_warn(&d->findings, at, "%s %s is %s directory", option, path,
 		    directory ? "not a" : "a");
+	else if (!directory && access(path, R_OK) == -1)
+		finding_warn(&d->findings, at, "%s %s: %s", option, path, strerror(errno));
+	else if (S_ISREG(st.st_mode) && st.st_size == 0)
+		finding_warn(&d->findings, at, "%s %s is empty", option, path);
 }
 
 static void
@@ -154,6 +159,21 @@ check_cgroup(struct draft *d, const struct draft_section *s, const struct runner
 
 	if (why != NULL)
 		draft_warn(d, s, option, "%s has no effect here: %s", option, why);
+}
+
+/* Without privileges only the limit RLIMIT_NICE, of 20 - nice, permits a lower value. */
+static void
+check_nice(struct draft *d, const struct draft_section *s, const struct runner *r)
+{
+	int nice = s->queue->nice, own = getpriority(PRIO_PROCESS, 0);
+	struct rlimit most = { 0, 0 };
+
+	if (r->privileged || nice == CONFIG_NICE_INHERIT || nice >= own)
+		return;
+	(void)getrlimit(RLIMIT_NICE, &most);
+	if (most.rlim_cur < (rlim_t)(20 - nice))
+		draft_warn(d, s, "nice", "nice = %d: only root can start handlers with a "
+		    "lower value than rqd's own, which is %d", nice, own);
 }
 
 static void
@@ -184,6 +204,7 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 	else
 		draft_warn(d, s, what, "%s \"%s\" cannot be looked up: %s", what,
 		    missing == STEP_USER ? q->user : q->group, strerror(row->error));
+	check_nice(d, s, r);
 	if (q->memory_max > 0)
 		check_cgroup(d, s, r, "memory_max", CGROUP_MEMORY);
 	if (q->pids_max > 0)

@@ -75,6 +75,10 @@ start_error_text(const struct queue_config *q, const char *step, int error)
 		return xasprintf("there is no group \"%s\"", q->group);
 	if (strcmp(step, "directory") == 0)
 		return xasprintf("directory %s: %s", q->directory, strerror(error));
+	if (strcmp(step, "nice") == 0)
+		return xasprintf("nice = %d: %s: only root can start handlers with a "
+		    "lower value than rqd's own: raise it, or leave it out", q->nice,
+		    strerror(error));
 	if (strcmp(step, "env_file") == 0) {
 		why = environment_error(q->env_file, error);
 		text = xasprintf("env_file %s", why);

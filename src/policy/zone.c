@@ -6,6 +6,7 @@
 #include "policy/zone.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ zone_check(const char *name, char **cause)
 {
 	char *path, magic[sizeof(MAGIC) - 1];
 	bool found;
-	int fd;
+	int fd, error;
 
 	if (zone_check_name(name, cause) == -1)
 		return -1;
@@ -57,6 +58,7 @@ zone_check(const char *name, char **cause)
 		return 0;
 	path = xasprintf("%s/%s", folder(), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	error = fd == -1 ? errno : 0;
 	found = fd != -1 && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
 	    memcmp(magic, MAGIC, sizeof(magic)) == 0;
 	fd_close(&fd);
@@ -66,7 +68,11 @@ zone_check(const char *name, char **cause)
 	if (access(folder(), F_OK) == -1)
 		return util_cause(cause, "there are no timezones on this machine: install the "
 		    "package tzdata, or write \"UTC\"");
-	return util_cause(cause, "there is no timezone \"%s\" in %s", name, folder());
+	if (error == ENOENT)
+		return util_cause(cause, "there is no timezone \"%s\" in %s", name,
+		    folder());
+	return util_cause(cause, "timezone \"%s\": %s/%s: %s", name, folder(), name,
+	    error != 0 ? strerror(error) : "this is no file of a timezone");
 }
 
 void

@@ -1,6 +1,6 @@
 #!/bin/sh
 # All signals that service managers, container images and terminals send: TERM and those like
-# it, a second one, HUP, USR1, USR2, WINCH, TSTP.
+# it, a second one, HUP, USR1, USR2, WINCH, PIPE, TSTP.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -268,6 +268,38 @@ for signal in QUIT PWR "$HALT"; do
 	rqd_wait
 	is "$STATUS $(log_count 'event=acked')" "0 $((n += 1))" 'after the handler: exit 0, and SIGWINCH is ignored'
 done
+
+# -- PIPE, and TSTP until CONT -------------------------------------------------------------------
+heard() { grep -q '^SigPnd:.0*$' "/proc/$1/status" && grep -q '^ShdPnd:.0*$' "/proc/$1/status"; }
+stopped() { grep -q '^State:.T' "/proc/$1/status"; }
+: >"$T/began"
+: >"$T/ended"
+rm -f "$T/finish"
+conf 60s >"$T/start"
+rqd_start quietly <"$T/start"
+main=$PID
+spawner=$(pgrep -o -P "$main" -x rqd-spawner)
+push half-pipe
+began half-pipe
+# The spawner, which blocks them, has those that a terminal sends to all of its processes, too.
+kill -PIPE "$main" "$spawner"
+wait_for 10 'heard "$main"'
+push half-pipe-2
+began half-pipe-2
+ok 'is_alive "$main" && is_alive "$spawner"' 'SIGPIPE, to rqd and to its spawner, is ignored'
+# A process whose group no shell controls, as below systemd, does not stop.
+kill -TSTP "$main" "$spawner"
+wait_for 10 'stopped "$main" || heard "$main"'
+ok '! stopped "$spawner"' 'SIGTSTP: the spawner does not stop'
+touch "$T/finish"
+wait_ok 10 'grep -q half-pipe-2 "$T/ended"' 'and handlers run on'
+stopped "$main" && is "$(log_count 'event=acked' quietly)" 0 'rqd, which is stopped, acks nothing'
+kill -CONT "$main" "$spawner"
+wait_ok 10 '[ "$(log_count "event=acked .*attempt=1 " quietly)" -eq 2 ]' 'after SIGCONT both are acked, in their first attempt'
+push quick-tstp
+wait_ok 10 'log_lines "event=acked .*id=quick-tstp " quietly >/dev/null' 'and the next one runs'
+is "$(log_count 'event=(draining|quiet|reload|warning|returned|retry|stopped)' quietly)" 0 'nothing else has come of them'
+rqd_stop quietly
 
 # -- -q: its terminal is closed ----------------------------------------------------------------
 : >"$T/began"

@@ -36,13 +36,18 @@ s.listen(16)
 print(s.getsockname()[1], flush=True)
 while True:
     c, _ = s.accept()
-    c.recv(65536)
-    c.sendall(bytes.fromhex(sys.argv[1]))
+    try:
+        c.recv(65536)
+        c.sendall(bytes.fromhex(sys.argv[1]))
+    except ConnectionError:         # the daemon has closed it
+        pass
     c.close()
 P
+STRANGERS=''
 stranger() { # HEX: its port is in STRANGER
 	rm -f "$T/port"
-	python3 "$T/stranger.py" "$1" >"$T/port" 2>"$T/stranger.out" &
+	python3 "$T/stranger.py" "$1" >"$T/port" 2>>"$T/stranger.out" &
+	STRANGERS="$STRANGERS $!"
 	OTHER_PIDS="$OTHER_PIDS $!"
 	wait_for 20 '[ -s "$T/port" ]'
 	STRANGER=$(cat "$T/port")
@@ -56,6 +61,8 @@ says "$(at "$STRANGER")" 'if this port speaks TLS, set redis.tls = true; if it i
     'a port that closes'
 stranger "$(printf '220 mail.example ESMTP\r\n' | od -An -tx1 | tr -d ' \n')"
 says "$(at "$STRANGER")" 'what answers there is not Redis: correct the address in redis.server' 'another server'
+for p in $STRANGERS; do is_alive "$p" || fail "stranger $p answers to the end"; done
+is "$(cat "$T/stranger.out")" '' 'what answered there had no trouble of its own'
 if grep -q '^#define HAVE_HIREDIS_SSL' "$BUILDDIR/config.h"; then
 	says "$(at "$PORT") tls = true" 'this port does not speak TLS, set redis.tls = false' 'TLS to a port without it'
 else

@@ -236,6 +236,17 @@ for name in RQD_ID RQD_NEW LD_PRELOAD LD_X PATH IFS BASH_ENV ENV SHELLOPTS BASHO
     LOCALDOMAIN; do
 	bad "Q{ env_message = {\"ENVX=x\", \"PATHS=x\",\n\n \"$name=x\"} }" "3: $name in env_message: a message cannot set this variable"
 done
+# An interpreter obeys them: a warning for each, at its line.
+for name in PYTHONPATH PYTHONSTARTUP PERL5OPT PERL5LIB PERLLIB RUBYOPT RUBYLIB NODE_OPTIONS NODE_PATH PHPRC \
+    PHP_INI_SCAN_DIR LUA_INIT LUA_PATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH GEM_HOME \
+    BUNDLE_GEMFILE GIT_SSH_COMMAND TCLLIBPATH AWKPATH ERL_FLAGS R_LIBS OPENSSL_CONF SSH_ASKPASS PAGER EDITOR HOME \
+    TMPDIR SHELL; do
+	printf 'queue "q" { command = {"/bin/true"}\nenv_message = {"MY_%s=x", "%sX_=x",\n"%s=x"} }\n' $name X$name $name >t.conf
+	# shellcheck disable=SC2086
+	$RQD_WRAPPER "$RQD" -t $as -c t.conf 2>err
+	is "$? $(grep env_message err)" "0 rqd: warning: t.conf:3: env_message sets $name, by which a program may run what the producer of a message chooses: take another name" \
+	    "env_message: a warning of $name"
+done
 bad 'Q{\n env_message = {"A=a",\n "B=a",\n "A=b"} }' '4: env_message sets A twice'
 bad 'defaults {\n env_message = {"A=a", "A=b"} }\nQ{ }' '2: env_message sets A twice'
 bad "Q{ env_message = {$(seq -s, 32 | sed 's/[0-9]*/"A&=a"/g'),\n\"B=b\"} }" '2: env_message has more than 32 variables'

@@ -74,8 +74,46 @@ refused 'user = "daemon"' 'only root can run handlers as ' 'another user'
 refused 'user = "root"' 'only root can run handlers as ' 'root'
 refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
 
+# Files that it may not read, and others that are of no use.
+: >"$T/empty"
+echo x >"$T/shut" && chmod 0 "$T/shut"
+[ "$(id -u)" -ne 0 ] || chown root "$T/shut"
+for option in tls_ca tls_cert tls_key password_file sentinel_password_file; do
+	for bad in none 'none: No such file or directory' empty 'empty is empty' shut 'shut: Permission denied' \
+	    out 'out is a directory'; do
+		case $bad in *' '*) ;; *) file=$bad; continue ;; esac
+		printf 'redis { server = "unix:%s"\n%s = "%s" }\n' "$SOCK" $option "$T/$file" >"$T/other.conf"
+		rqd -t -c "$T/other.conf"
+		like "$(cat "$T/2")" "warning: .*/other.conf:2: $option $T/$bad\$" "$option: $bad"
+	done
+done
+
+# A nice value lower than its own.
+QUEUES="$QUEUES nicer"
+nice=$(nice)
+printf 'queue "nicer" {\n\tcommand = {"/bin/true"}\n\tnice = %s\n}\n' $((nice - 1)) >"$T/other.conf"
+rqd -t -c "$T/other.conf"
+is "$status" 0 'a lower nice value: rqd -t accepts it'
+like "$(cat "$T/2")" "warning: .*/other.conf:3: nice = $((nice - 1)): only root can .* which is $nice" 'and warns'
+rqd_start nicer <"$T/other.conf"
+r lpush nicer x >/dev/null
+ok 'log_wait 10 "event=suspended queue=nicer" 1 nicer' 'its queue is suspended'
+like "$(log_lines event=suspended nicer)" "error=\"nice = $((nice - 1)): Permission denied: only root can" 'and the log says why'
+rqd_stop nicer
+
+cat >"$T/trace.py" <<'P'
+import ctypes, sys
+SEIZE = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+if libc.ptrace(SEIZE, int(sys.argv[1]), 0, 0) == 0:
+    print(sys.argv[1], "is traced")
+elif ctypes.get_errno() != 1:
+    print(sys.argv[1], "errno", ctypes.get_errno())
+P
+PYTHON=$(command -v python3)
 # A handler of the same user cannot look into rqd, whose memory has the password of Redis.
-handler look <<'H'
+{ echo "PYTHON='$PYTHON'"; cat <<'H'; } | handler look
 exec 2>&1
 main=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$PPID/status")
 for p in $PPID $main; do
@@ -83,6 +121,7 @@ for p in $PPID $main; do
 		if (: <"/proc/$p/$f") 2>/dev/null; then echo "$p: $f"; fi
 	done
 	if ls "/proc/$p/fd" >/dev/null 2>&1; then echo "$p: fd"; fi
+	[ -z "$PYTHON" ] || "$PYTHON" "$T/trace.py" "$p"
 done >"$T/out/looked"
 mv "$T/out/looked" "$T/out/look"
 H
@@ -91,7 +130,7 @@ if [ "$SLOW" -eq 1 ]; then
 	rqd_run looker -o "redis.server=unix:$SOCK" -q look -- "$T/look"
 	r lpush look x >/dev/null
 	wait_ok 10 '[ -e "$T/out/look" ]' 'a handler looks at its parents'
-	is "$(cat "$T/out/look")" '' 'it sees neither the memory nor the files of rqd and its spawner'
+	is "$(cat "$T/out/look")" '' 'it sees neither the memory nor the files of rqd and its spawner, and traces none'
 	rqd_stop looker
 else
 	skip 'looking at rqd: not with a sanitizer or valgrind'

@@ -173,6 +173,30 @@ rqd_signal HUP again
 wait_ok 20 'grep -qs event=reloaded "$OWN/logs/rqd.log"' 'a reload opens it'
 wait_ok 30 '! ctl check | grep -q "logs/rqd.log"' 'and rqctl check is content'
 rqd_stop again
+# Without a reload it is tried again each minute: under the shim, whose clock is moved on.
+if [ "$SLOW" -eq 1 ]; then
+	# shellcheck source=tests/fault/lib.sh
+	. "$SRCDIR/tests/fault/lib.sh"
+	shim_make
+	rm -rf "$OWN/logs"
+	RQD_WRAPPER=$SHIM
+	rqd_start minute <<C
+log { target = "$OWN/logs/rqd.log" level = "debug" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+	RQD_WRAPPER=''
+	ok 'log_wait 20 "target=.*/logs/rqd.log .*tries again every minute" 1 minute' 'a log that cannot be opened'
+	mkdir "$OWN/logs" && chown "$MAIN_USER" "$OWN/logs"
+	shim_mono 60
+	r lpush q '{"id":"later"}' >/dev/null
+	wait_ok 30 '[ -s "$OWN/logs/rqd.log" ]' 'is opened a minute later'
+	r lpush q '{"id":"after"}' >/dev/null
+	wait_ok 10 'grep -q "event=acked.* id=after " "$OWN/logs/rqd.log"' 'and the log goes there'
+	is "$(log_count 'level=error.*target=' minute)" 1 'the failure was said once'
+	rqd_stop minute
+else
+	skip 'a log is opened again: no preload beside a sanitizer or valgrind'
+fi
 rqd_start out <<C
 log { target = "/dev/stdout" }
 queue "q" { command = {"$T/loud"} output = "none" }

@@ -169,7 +169,7 @@ fi
 if [ "$(lacks memory_max)" -eq 0 ]; then
 	wait_ok 30 'log_wait 30 "event=retry.* id=fat .*signal=SIGKILL .*reason=oom" 1 limited' 'a run without memory is killed, and tried again'
 	wait_ok 30 'log_wait 30 "event=dead.* id=fat .*reason=attempts .*cause=oom" 1 limited' 'after the last attempt it is dead'
-	like "$(r xrange fatDEAD - + | paste -sd ' ')" ' status oom ' 'the letter says why'
+	like "$(r xrange fatDEAD - + | paste -sd ' ')" ' status oom error killed for memory: .* memory_max ' 'the letter says why, and names memory_max'
 else
 	wait_ok 10 'log_wait 10 "event=acked.* id=fat" 1 limited' 'no controller of memory here: the run has no limit, and the log says so'
 fi

@@ -140,6 +140,34 @@ r del deadDEAD >/dev/null
 rqd_stop
 is "$(log_count event=removed)" 4 'what is no such hint is not logged'
 
+# -- two daemons: who logs what was removed ----------------------------------------------------
+
+printf 'queue "q" { command = {"/bin/true"} }\nqueue "dead" { command = {"/bin/true"} }\n' | config_write both
+rqd_run first -c "$T/both.conf"
+rqd_start second <<'C'
+queue "q" { command = {"/bin/true"} }
+C
+wait_for 30 '[ "$(r zcard rqd:daemons)" -ge 2 ]'
+removed() {	# VERB: of each daemon, how often it has logged that
+	for d in first second; do log_count "event=removed .* $by count=1 verb=\"$1\"" $d; done | tr '\n' ' '
+}
+r xadd qDEAD '*' id 1 message m >/dev/null
+"$RQCTL" -c "$T/both.conf" purge q --dead -y >/dev/null
+wait_for 20 '[ "$(removed "purge --dead")" = "1 1 " ]'
+is "$(removed 'purge --dead')" '1 1 ' 'each daemon that serves the queue logs a purge, once'
+r xadd deadDEAD 1-0 id 1 message m >/dev/null
+"$RQCTL" -c "$T/both.conf" dead drop dead 1 -y >/dev/null
+wait_for 20 '[ "$(removed "dead drop")" = "1 0 " ]'
+r lpush gone x >/dev/null
+ctl forget gone --force -y >/dev/null
+wait_for 20 '[ "$(removed "forget --force")" = "1 1 " ]'
+is "$(removed 'forget --force')" '1 1 ' 'all log it of a queue that nobody serves'
+# By now the second would have logged the drop, which came before.
+is "$(removed 'dead drop')" '1 0 ' 'only one daemon serves that queue'
+is "$(log_count event=removed first) $(log_count event=removed second)" '3 2' 'and nothing else is logged'
+rqd_stop first
+rqd_stop second
+
 # -- a zone ----------------------------------------------------------------------------------
 
 if [ -e /usr/share/zoneinfo/Asia/Kolkata ]; then

@@ -85,6 +85,19 @@ is "$("$RQD" -t -c "$T/mars.conf" 2>&1; echo $?)" "rqd: $T/mars.conf:$(sed -n '/
 78" 'rqd -t: no such timezone'
 like "$("$RQCTL" -c "$T/mars.conf" schedules | tail -1)" ' there is no timezone "Mars/Base"' 'rqctl schedules: no such timezone'
 
+# A folder of zones of its own: a file that is no zone, one that may not be read, none.
+mkdir -p "$T/zones/Mars"
+echo garbage >"$T/zones/Mars/Base"
+zone() { TZDIR=$1 "$RQD" -t -c "$T/mars.conf" 2>&1 | sed "s|^.*mars.conf:||"; }
+line=$(sed -n '/timezone/=' "$T/mars.conf")
+is "$(zone "$T/zones")" "$line: timezone \"Mars/Base\": $T/zones/Mars/Base: this is no file of a timezone" 'a zone of garbage'
+like "$(TZDIR=$T/zones "$RQCTL" -c "$T/mars.conf" schedules | tail -1)" 'this is no file of a timezone' 'rqctl schedules says it, too'
+: >"$T/zones/Mars/Base"
+like "$(zone "$T/zones")" "^$line: .*no file of a timezone" 'an empty one'
+ln -sf Base "$T/zones/Mars/Base"
+is "$(zone "$T/zones")" "$line: timezone \"Mars/Base\": $T/zones/Mars/Base: Too many levels of symbolic links" 'one that cannot be read'
+like "$(zone "$T/none")" "^$line: there are no timezones on this machine: install the package tzdata" 'no zones at all'
+
 # -- missed, caught up, a time that cannot be ------------------------------------------------
 
 r del ack ackSCHEDULE >/dev/null

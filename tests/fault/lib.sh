@@ -5,6 +5,7 @@
 #	redis_under_shim	# or redis_start
 #	shim_fork 11		# fork(2) fails: EAGAIN; 0: it works
 #	shim_clock 3600		# the calendar is an hour ahead
+#	shim_mono 60		# timers are a minute ahead
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 
@@ -29,6 +30,7 @@ shim_put() {	# OFFSET BYTES VALUE
 shim_fork() { shim_put 0 4 "$1"; }
 shim_exec() { shim_put 4 4 "$1"; }
 shim_clock() { shim_put 16 8 "$1"; }
+shim_mono() { shim_put 40 4 "$1"; }
 
 # For Redis libfaketime is no use: with jemalloc it hangs.
 redis_under_shim() {

@@ -183,6 +183,8 @@ clock_gettime(clockid_t id, struct timespec *ts)
 
 	if (rc == 0 && id == CLOCK_REALTIME)
 		ts->tv_sec += shim->clock_offset;
+	else if (rc == 0 && id == CLOCK_MONOTONIC)
+		ts->tv_sec += shim->mono_offset;
 	return rc;
 }
 

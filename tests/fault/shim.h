@@ -14,4 +14,5 @@ struct shim {
 	 */
 	volatile int		shares;
 	volatile unsigned	forks_failed, execs_failed, writes_failed;	/* so often */
+	volatile int		mono_offset;	/* of the monotonic clock, in seconds */
 };

@@ -12,7 +12,7 @@
 ARCHIVE=$1
 shift
 unshare --pid --fork --mount true 2>/dev/null || skip_all 'no name spaces here'
-port=$((20000 + $$ % 10000))
+port=$(free_port) tls_port=$(free_port)
 tls=no
 case $ARCHIVE in *-notls*) ;; *) tls=yes ;; esac
 
@@ -57,7 +57,7 @@ if [ $tls = yes ]; then
 		openssl x509 -req -in csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out crt
 	) >/dev/null 2>&1
 	cat >>"$T/redis.conf" <<C
-tls-port $((port + 1))
+tls-port $tls_port
 tls-cert-file $T/tls/crt
 tls-key-file $T/tls/key
 tls-ca-cert-file $T/tls/ca.crt
@@ -151,7 +151,7 @@ plain="server = \"127.0.0.1:$port\""
 mkdir "$T/empty"
 try_root empty "$T/empty" "$plain"
 [ $tls = no ] ||
-    try_root empty-tls "$T/empty" "server = \"localhost:$((port + 1))\" tls = true tls_ca = \"/etc/ca.crt\""
+    try_root empty-tls "$T/empty" "server = \"localhost:$tls_port\" tls = true tls_ca = \"/etc/ca.crt\""
 if [ -x /bin/busybox ]; then
 	mkdir -p "$T/busybox/bin"
 	cp /bin/busybox "$T/busybox/bin/"
@@ -163,7 +163,7 @@ fi
 for root in "$@"; do
 	try_root "${root##*/}" "$root" "$plain"
 	[ $tls = no ] || try_root "${root##*/}-tls" "$root" \
-	    "server = \"localhost:$((port + 1))\" tls = true tls_ca = \"/etc/ca.crt\""
+	    "server = \"localhost:$tls_port\" tls = true tls_ca = \"/etc/ca.crt\""
 done
 kill "$REDIS_PID"
 wait "$REDIS_PID"

@@ -3,6 +3,8 @@
  */
 #include "box.h"
 
+#include <signal.h>
+
 #include "queue/leased.h"
 
 /* -- deliveries and outcomes ---------------------------------------------- */
@@ -52,6 +54,36 @@ static void
 count(void *arg)
 {
 	++*(unsigned *)arg;
+}
+
+/* The letter of the first message, which ends with this result. */
+static const char *
+letter_of(struct result *r, enum reason reason)
+{
+	struct verdict v = { .op = VERDICT_DEAD, .failed = true, .reason = reason };
+
+	push("{\"id\":1}");
+	box_take(&box, 1);
+	server_do(&server, "DEL ordersDEAD");
+	box.n = 0;
+	queue_settle(box.queue, box.msgs[0], &v, r);
+	WAIT(&box, server_int(&server, "XLEN ordersDEAD") == 1);
+	return server_do(&server, "EVAL %s 1 ordersDEAD",
+	    "local f = redis.call('XRANGE', KEYS[1], '-', '+')[1][2] "
+	    "return table.concat({ f[6], f[10], f[12] }, '|')");
+}
+
+/* What has killed a run for memory is not in what it has printed, if that is nothing. */
+FIXTURE_TEST(test_killed_for_memory)
+{
+	assert_string_equal(letter_of(&(struct result){ .end = END_SIGNAL, .signo = SIGKILL,
+	    .oom = true }, REASON_OOM),
+	    "oom|oom|killed for memory: the run needs more than memory_max");
+	assert_string_equal(letter_of(&(struct result){ .end = END_SIGNAL, .signo = SIGKILL,
+	    .oom = true, .error_tail = xstrdup("loading\n"), .error_len = 8 }, REASON_OOM),
+	    "oom|oom|loading\n");
+	assert_string_equal(letter_of(&(struct result){ .end = END_SIGNAL, .signo = SIGKILL },
+	    REASON_SIGNAL), "signal|SIGKILL|");
 }
 
 /* Of all results only a dead letter wakes the queue that on_dead names. */
