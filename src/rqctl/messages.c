@@ -627,6 +627,16 @@ list_all(struct walk *w)
 	return total;
 }
 
+/* Asks the daemons why messages have failed.  Where that is forbidden, nobody tells. */
+static void
+learn_errors(struct walk *w)
+{
+	w->ctl->hold = true;
+	if (snapshot_refresh(w->ctl) == -1 || snapshot_fleet(w->ctl, &w->fleet) == -1)
+		w->fleet = (struct fleet){ .n = 0 };
+	ctl_forget(w->ctl);
+}
+
 void
 messages_list(struct ctl *c)
 {
@@ -658,11 +668,10 @@ messages_list(struct ctl *c)
 		    "with --count or --all: it counts all");
 	l.table.last_min = dead || w.part == PART_RETRY ? ERROR_MIN : 0;
 	l.table.cut = summary ? 1 : (size_t)dead + all;
-	if (w.part == PART_RETRY) {
+	if (w.part == PART_RETRY)
 		l.table.cut = RETRY_MESSAGE;
-		if (rc == 0 && snapshot_refresh(c) == 0)
-			rc = snapshot_fleet(c, &w.fleet);
-	}
+	if (w.part == PART_RETRY && rc == 0)
+		learn_errors(&w);
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
 		if (all)
 			total = list_all(&w);

@@ -68,6 +68,9 @@ is "$(fails retry list late --match '"id":2' --json | jq -r '.[].error')" \
     'exit status 75, stderr: cannot reach 2' 'as JSON'
 like "$(fails show late 3)" 'due in .*, last error: exit status 75, stderr: cannot reach 3' 'and so does show'
 is "$(fails show late 1 --json | jq -r '..|.error? // empty')" 'exit status 75, stderr: cannot reach 1' 'as JSON'
+r acl setuser default resetkeys '~late*' >/dev/null
+is "$(fails retry list late 2>&1 | grep -c '^[123] .* -$')" 3 'without the right to read heartbeats the list has no errors'
+r acl setuser default allkeys >/dev/null
 rqd_stop fails
 like "$(fails retry list late)" '^1 .* -$' 'a daemon that has ended does not tell'
 r del lateRETRY lateCONTEXT lateDELIVERY >/dev/null
