@@ -119,7 +119,21 @@ TEST_WITH(test_refused, setup, teardown)
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
 	WAIT_CAUSE(&f->h, "TLS: tls_cert and tls_key go together");
-	f->h.opt.tls_cert = NULL;
+	/* each file in the place of the other, and an empty one */
+	f->h.opt.tls_key = f->cert;
+	WAIT_CAUSE(&f->h, "TLS: tls_key: \"");
+	WAIT_CAUSE(&f->h, "with the private key of tls_cert");
+	f->h.opt.tls_key = f->key;
+	f->h.opt.tls_cert = f->key;
+	WAIT_CAUSE(&f->h, "TLS: tls_cert: \"");
+	f->h.opt.tls_cert = (char *)(uintptr_t)"/dev/null";
+	WAIT_CAUSE(&f->h, "TLS: tls_cert: \"/dev/null\" cannot be used");
+	f->h.opt.tls_cert = f->missing;
+	WAIT_CAUSE(&f->h, "TLS: tls_cert: cannot read");
+	f->h.opt.tls_cert = f->cert;
+	f->h.opt.tls_key = f->missing;
+	WAIT_CAUSE(&f->h, "TLS: tls_key: cannot read");
+	f->h.opt.tls_cert = f->h.opt.tls_key = NULL;
 	WAIT(&f->h, f->h.ups == 1);
 	/* the client speaks no TLS to a port with TLS */
 	f->h.opt.tls = false;
