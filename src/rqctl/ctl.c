@@ -134,8 +134,8 @@ ctl_note_unknown(const struct ctl *c)
 }
 
 /*
- * Reports the first error of the configuration; file NULL: none was read.  If the
- * error is in a file, --server may help; if it is in -o, it cannot.
+ * Reports the first error of the configuration; file NULL: none was read.  If
+ * the error is in a file, --server may help; if it is in -o, it cannot.
  */
 static void
 report_config(struct ctl *c, const struct config_report *report,
