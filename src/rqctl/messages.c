@@ -616,7 +616,6 @@ walk_times(struct walk *w)
 
 	if (w->ctl->target.source == SOURCE_IDS)
 		delayed = KEY_QUEUE;
-
 	EACH_KEY(i, &w->ctl->target) {
 		w->since = 0;	/* each shard's master has a clock of its own */
 		if (rc == 0 && w->part == PART_DELAYED)
@@ -730,6 +729,7 @@ learn_errors(struct walk *w)
 	ctl_forget(w->ctl);
 }
 
+/* The names of the parts' messages, and the columns of their lists. */
 static const struct {
 	const char	*one, *several;
 	const char	*columns;
@@ -745,7 +745,7 @@ static const struct {
 static size_t
 column_to_cut(const struct walk *w)
 {
-	size_t id = 0;
+	size_t id = 0;		/* behind LETTER and QUEUE, where a list has them */
 
 	if (w->part == PART_RETRY)
 		return RETRY_MESSAGE;
