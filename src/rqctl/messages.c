@@ -745,7 +745,7 @@ static const struct {
 static size_t
 column_to_cut(const struct walk *w)
 {
-	size_t id = 0;		/* behind LETTER and QUEUE, where a list has them */
+	size_t id = 0;		/* behind QUEUE and LETTER, if these are there */
 
 	if (w->part == PART_RETRY)
 		return RETRY_MESSAGE;
