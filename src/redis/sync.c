@@ -79,7 +79,9 @@ sync_redirected(struct node *node UNUSED, const char *error, unsigned slot, bool
 	TAILQ_FOREACH(c, &s->calls, entry) {
 		if (c->state == CALL_SENT && c->slot == (int)slot) {
 			xreplace(&c->cause, error);
-			c->due = later ? clock_after(PAUSE) : 0;
+			c->due = 0;
+			if (later)
+				c->due = clock_after(PAUSE);
 		}
 	}
 }
@@ -87,12 +89,17 @@ sync_redirected(struct node *node UNUSED, const char *error, unsigned slot, bool
 static struct conn *
 sync_conn(const struct sync *s, int slot)
 {
+	unsigned of = s->slot;
 	struct node *node;
 
 	if (slot == -1 && s->master < sync_masters(s) && nodes_is_cluster(s->nodes))
 		return nodes_master_conn(s->nodes, s->master);
-	node = nodes_of(s->nodes, slot == -1 ? s->slot : (unsigned)slot);
-	return node != NULL ? node->conn : nodes_nowhere(s->nodes)->conn;
+	if (slot != -1)
+		of = (unsigned)slot;
+	node = nodes_of(s->nodes, of);
+	if (node == NULL)
+		return nodes_nowhere(s->nodes)->conn;
+	return node->conn;
 }
 
 /* -- calls --------------------------------------------------------------------------- */
@@ -126,7 +133,10 @@ call_answered(enum conn_answer answer, const struct redisReply *reply, void *arg
 		xreplace(&c->cause, NULL);	/* the node says why, a little later */
 	else if (c->until == 0)
 		c->until = clock_after(SYNC_RETRY);
-	call_set_state(c, answer == CONN_NOT_SENT ? CALL_WAITS : CALL_DONE);
+	if (answer == CONN_NOT_SENT)
+		call_set_state(c, CALL_WAITS);
+	else
+		call_set_state(c, CALL_DONE);
 }
 
 static void
@@ -153,18 +163,29 @@ static const struct {
 	{ "INFO", -1 }, { "PING", -1 }, { "PUBSUB", -1 }, { "SCAN", -1 }, { "TIME", -1 },
 };
 
+/* Which word is the first key; -1: none. */
+static int
+first_key(const struct script *script, const struct words *w)
+{
+	if (script != NULL && w->nkeys > 0)
+		return 0;
+	if (script != NULL)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (w->n > 0 && w->len[0] == strlen(keys[i].command) &&
+		    memcmp(w->v[0], keys[i].command, w->len[0]) == 0)
+			return keys[i].key;
+	}
+	return 1;
+}
+
 void
 sync_append(struct sync *s, const struct script *script, const struct words *w)
 {
 	struct sync_call *c = NEW(struct sync_call, .sync = s, .script = script, .slot = -1);
-	int key = script == NULL ? 1 : w->nkeys > 0 ? 0 : -1;
+	int key = first_key(script, w);
 	struct conn *conn;
 
-	for (size_t i = 0; script == NULL && i < ARRAY_LEN(keys); i++) {
-		if (w->n > 0 && w->len[0] == strlen(keys[i].command) &&
-		    memcmp(w->v[0], keys[i].command, w->len[0]) == 0)
-			key = keys[i].key;
-	}
 	if (key != -1 && key < w->n)
 		c->slot = (int)nodes_slot(s->nodes, w->v[key], w->len[key]);
 	else if (s->master >= sync_masters(s))	/* even if it must wait */
@@ -201,8 +222,10 @@ sync_turn(struct sync *s)
 		 * Its node is not READY.  Without a cluster it ends when the server is known to
 		 * be down; in a cluster SYNC_RETRY later, since another master may take the slot.
 		 */
-		if (c->until == 0)
-			c->until = clock_after(cluster ? SYNC_RETRY : s->opt.timeout);
+		if (c->until == 0 && cluster)
+			c->until = clock_after(SYNC_RETRY);
+		else if (c->until == 0)
+			c->until = clock_after(s->opt.timeout);
 		if (clock_mono() < c->until && (s->cause == NULL || cluster))
 			continue;
 		if (c->cause == NULL) {
@@ -220,6 +243,7 @@ struct redisReply *
 sync_next(struct sync *s, char **cause)
 {
 	struct sync_call *c = TAILQ_FIRST(&s->calls);
+	const char *why = "connection lost";
 	struct redisReply *reply;
 
 	if (c == NULL)
@@ -230,9 +254,12 @@ sync_next(struct sync *s, char **cause)
 		xreplace(&s->last, c->at);
 	reply = c->reply;
 	c->reply = NULL;
+	if (c->cause != NULL)
+		why = c->cause;
+	else if (s->cause != NULL)
+		why = s->cause;
 	if (reply == NULL)
-		(void)util_cause(cause, "%s", c->cause != NULL ? c->cause :
-		    s->cause != NULL ? s->cause : "connection lost");
+		(void)util_cause(cause, "%s", why);
 	call_free(c);
 	return reply;
 }
@@ -250,8 +277,9 @@ sync_drop(struct sync *s)
 static bool
 sync_is_up(const struct sync *s)
 {
-	return nodes_is_cluster(s->nodes) ? nodes_master(s->nodes, 0) != NULL :
-	    nodes_is_one_ready(s->nodes);
+	if (nodes_is_cluster(s->nodes))
+		return nodes_master(s->nodes, 0) != NULL;
+	return nodes_is_one_ready(s->nodes);
 }
 
 struct sync *
@@ -262,6 +290,7 @@ sync_open(const struct redis_options *opt, const char *name, char **cause)
 	};
 	struct sync *s = NEW(struct sync, .loop = loop_new(), .opt = *opt, .master = SIZE_MAX);
 	usec_t until = clock_after(SENTINELS_MAX);
+	const char *why = "no answer";
 
 	TAILQ_INIT(&s->calls);
 	if (opt->sentinels != NULL && opt->sentinels[0] != NULL)
@@ -278,7 +307,9 @@ sync_open(const struct redis_options *opt, const char *name, char **cause)
 		s->last = xstrdup(sync_name(s));
 		return s;
 	}
-	(void)util_cause(cause, "%s", s->cause != NULL ? s->cause : "no answer");
+	if (s->cause != NULL)
+		why = s->cause;
+	(void)util_cause(cause, "%s", why);
 	sync_close(s);
 	return NULL;
 }
@@ -334,13 +365,17 @@ sync_chosen(const struct sync *s)
 	if (s->master < sync_masters(s))
 		return nodes_master(s->nodes, s->master);
 	node = nodes_of(s->nodes, s->slot);
-	return node != NULL ? node->address : sync_name(s);
+	if (node == NULL)
+		return sync_name(s);
+	return node->address;
 }
 
 const char *
 sync_name(const struct sync *s)
 {
-	return nodes_is_cluster(s->nodes) ? s->opt.servers[0] : nodes_server(s->nodes)->address;
+	if (nodes_is_cluster(s->nodes))
+		return s->opt.servers[0];
+	return nodes_server(s->nodes)->address;
 }
 
 const char *

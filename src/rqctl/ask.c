@@ -77,13 +77,21 @@ ask_format(const char *fmt, ...)
 int
 ask_status(enum reply_error error)
 {
-	static const int status[] = {
-		[REPLY_DENIED] = EX_NOPERM, [REPLY_WRONGTYPE] = EX_DATAERR,
-		[REPLY_TRANSIENT] = EX_TEMPFAIL, [REPLY_ELSEWHERE] = EX_TEMPFAIL,
-		[REPLY_REFUSED] = EX_TEMPFAIL, [REPLY_OTHER] = EX_UNAVAILABLE
-	};
-
-	return status[error] != 0 ? status[error] : EX_UNAVAILABLE;
+	switch (error) {
+	case REPLY_DENIED:
+		return EX_NOPERM;
+	case REPLY_WRONGTYPE:
+		return EX_DATAERR;
+	case REPLY_TRANSIENT:
+	case REPLY_ELSEWHERE:
+	case REPLY_REFUSED:
+		return EX_TEMPFAIL;
+	case REPLY_OK:
+	case REPLY_NOSCRIPT:
+	case REPLY_OTHER:
+		break;
+	}
+	return EX_UNAVAILABLE;
 }
 
 int
@@ -96,7 +104,8 @@ ask_refused(struct ctl *c, const struct redisReply *reply)
 	if (reply_error(reply) == REPLY_ELSEWHERE)
 		hint = reply_hint(cause);
 	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s%s%s",
-	    sync_last(c->client), cause, hint != NULL ? ": " : "", hint != NULL ? hint : "");
+	    sync_last(c->client), cause, text_if(hint != NULL, ": "),
+	    or_empty(hint));
 }
 
 /* Reports and frees an error reply: returns NULL then, else the reply. */
@@ -121,13 +130,17 @@ ask_words(struct ctl *c, struct words *w)
 struct redisReply *
 ask_any_words(struct ctl *c, struct words *w)
 {
-	return ask_append_words(c, w) == 0 ? ask_next(c) : NULL;
+	if (ask_append_words(c, w) == -1)
+		return NULL;
+	return ask_next(c);
 }
 
 struct redisReply *
 ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 {
-	return ask_append_script(c, name, nkeys, w) == 0 ? check_error(c, ask_next(c)) : NULL;
+	if (ask_append_script(c, name, nkeys, w) == -1)
+		return NULL;
+	return check_error(c, ask_next(c));
 }
 
 struct redisReply *
@@ -152,10 +165,10 @@ ask_number(struct redisReply *reply)
 int
 ask_append_script(struct ctl *c, const char *name, int nkeys, struct words *w)
 {
-	const struct script *script = name != NULL ? script_find(name) : NULL;
+	const struct script *script = NULL;
 	int rc = ctl_connect(c);
 
-	if (name != NULL && script == NULL)
+	if (name != NULL && (script = script_find(name)) == NULL)
 		fatalx("no script %s", name);
 	w->nkeys = nkeys;
 	if (rc == 0)
@@ -204,10 +217,12 @@ ask_time(struct ctl *c)
 int
 ask_times(struct ctl *c, const char *const *keys, size_t n, double *now)
 {
-	size_t asked = ctl_is_cluster(c) || n == 0 ? n : 1;
 	struct redisReply *reply;
+	size_t asked = n;
 	int rc = 0;
 
+	if (!ctl_is_cluster(c))		/* one server has one clock */
+		asked = size_min(n, 1);
 	if (ctl_connect(c) == -1)
 		return -1;
 	for (size_t i = 0; i < asked && rc == 0; i++) {
@@ -223,7 +238,8 @@ ask_times(struct ctl *c, const char *const *keys, size_t n, double *now)
 	for (size_t i = asked; i < n && rc == 0; i++)
 		now[i] = now[0];
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = now[i] >= 0 ? 0 : -1;
+		if (now[i] < 0)
+			rc = -1;
 	return rc;
 }
 
@@ -232,7 +248,9 @@ ask_time_of(struct ctl *c, const char *key)
 {
 	double t;
 
-	return ask_times(c, &key, 1, &t) == 0 ? t : -1;
+	if (ask_times(c, &key, 1, &t) == -1)
+		return -1;
+	return t;
 }
 
 /* Operators often deny INFO and CONFIG: their error replies are no errors here. */
@@ -264,8 +282,10 @@ char *
 ask_refusal(struct ctl *c)
 {
 	struct redisReply *reply = ask_any(c, "DEL %s", KEYS_DAEMON_PREFIX);
-	char *ret = judge_is_refusal(reply_text(reply)) ? xstrdup(reply_text(reply)) : NULL;
+	char *ret = NULL;
 
+	if (judge_is_refusal(reply_text(reply)))
+		ret = xstrdup(reply_text(reply));
 	reply_free(reply);
 	return ret;
 }
@@ -274,8 +294,7 @@ char *
 ask_config(struct ctl *c, const char *parameter)
 {
 	struct redisReply *reply = ask_any(c, "CONFIG GET %s", parameter);
-	const char *text = reply_str(reply_at(reply, 1), NULL);
-	char *ret = xstrdup(text != NULL ? text : "");
+	char *ret = xstrdup(or_empty(reply_str(reply_at(reply, 1), NULL)));
 
 	reply_free(reply);
 	return ret;
@@ -286,7 +305,9 @@ ask_config(struct ctl *c, const char *parameter)
 size_t
 ask_masters(struct ctl *c)
 {
-	return ctl_connect(c) == 0 ? sync_masters(c->client) : 0;
+	if (ctl_connect(c) == -1)
+		return 0;
+	return sync_masters(c->client);
 }
 
 void
@@ -301,15 +322,17 @@ ask_master_of(struct ctl *c, const char *key)
 	if (key == NULL && c->target.name != NULL)
 		key = c->target.keys.name[KEY_QUEUE];
 	if (ctl_connect(c) == 0)
-		sync_choose_key(c->client, key != NULL ? key : "");
+		sync_choose_key(c->client, or_empty(key));
 }
 
 int64_t
 ask_heard(struct ctl *c, const char *instance, int64_t heard)
 {
-	size_t n = heard == 0 ? ask_masters(c) : 0;
 	struct redisReply *reply;
+	size_t n = 0;
 
+	if (heard == 0)
+		n = ask_masters(c);
 	for (size_t i = 0; n > 1 && heard == 0 && i < n; i++) {
 		ask_master(c, i);
 		reply = ask_any(c, "PUBSUB NUMSUB %s%s", KEYS_CONTROL_PREFIX, instance);

@@ -83,7 +83,7 @@ ctl_given(const struct ctl *c, enum opt o)
 const char *
 ctl_value(const struct ctl *c, enum opt o)
 {
-	return ctl_given(c, o) ? c->args.value[o] : "";
+	return or_empty(c->args.value[o]);
 }
 
 /* A variable of the environment; NULL: not set, or blank. */
@@ -92,7 +92,9 @@ variable(const char *name)
 {
 	const char *value = getenv(name);
 
-	return value != NULL && value[strspn(value, " \t\r\n")] != '\0' ? value : NULL;
+	if (value == NULL || value[strspn(value, " \t\r\n")] == '\0')
+		return NULL;
+	return value;
 }
 
 void
@@ -131,16 +133,45 @@ ctl_note_unknown(const struct ctl *c)
 		    "not known, nothing is announced", c->target.name);
 }
 
+/*
+ * Reports the first error of the configuration; file NULL: none was read.  If
+ * the error is in a file, --server may help; if it is in -o, it cannot.
+ */
+static void
+report_config(struct ctl *c, const struct config_report *report,
+    const char *file)
+{
+	const char *server = c->args.value[OPT_SERVER];
+	const char *error = "the configuration cannot be read";
+	struct buf more = BUF_INIT;
+	bool line;
+
+	if (report->errors.n > 0)
+		error = report->errors.v[0];
+	line = strncmp(error, "-o: ", 4) == 0 ||
+	    strncmp(error, "RQD_SERVER: ", 12) == 0;
+	if (line && server != NULL && c->args.set[0] == NULL) {
+		ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
+		return;
+	}
+	if (report->errors.n > 1)
+		buf_printf(&more, " (and %zu more: rqd -t%s%s lists them)",
+		    report->errors.n - 1, text_if(file != NULL, " -c "),
+		    or_empty(file));
+	if (!line)
+		buf_puts(&more, "; with --server ADDRESS no file is needed");
+	ctl_error(c, EX_CONFIG, "%s%s", error, buf_str(&more));
+	buf_done(&more);
+}
+
 int
 ctl_configure(struct ctl *c)
 {
 	struct config_report report = { 0 };
 	struct config_source source = { .client = true, .file = c->args.value[OPT_CONFIG] };
-	const char *server = c->args.value[OPT_SERVER], *options = NULL, *error;
+	const char *server = c->args.value[OPT_SERVER], *options = NULL;
 	unsigned serves = c->args.verb->flags & VERB_TARGET;
 	struct words overrides = { .n = 0 };
-	char *more;
-	bool line;
 
 	/* Which file, and which server instead of the file's: see above. */
 	if (source.file == NULL && server == NULL) {
@@ -153,7 +184,7 @@ ctl_configure(struct ctl *c)
 	}
 
 	/* What overrides the file: of the environment, then of the command line. */
-	ctl_add_lines(&overrides, options != NULL ? options : "");
+	ctl_add_lines(&overrides, or_empty(options));
 	for (size_t i = 0; c->args.set[i] != NULL; i++)
 		words_add(&overrides, c->args.set[i]);
 	if (server != NULL)
@@ -162,21 +193,8 @@ ctl_configure(struct ctl *c)
 	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
 
-	/* The first error.  If it is in a file, --server may help; if it is in -o, it cannot. */
-	if (c->config == NULL) {
-		error = report.errors.n > 0 ? report.errors.v[0] :
-		    "the configuration cannot be read";
-		line = strncmp(error, "-o: ", 4) == 0 || strncmp(error, "RQD_SERVER: ", 12) == 0;
-		more = report.errors.n <= 1 ? xstrdup("") :
-		    xasprintf(" (and %zu more: rqd -t%s%s lists them)", report.errors.n - 1,
-			source.file != NULL ? " -c " : "", source.file != NULL ? source.file : "");
-		if (line && server != NULL && c->args.set[0] == NULL)
-			ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
-		else
-			ctl_error(c, EX_CONFIG, "%s%s%s", error, more,
-			    line ? "" : "; with --server ADDRESS no file is needed");
-		free(more);
-	}
+	if (c->config == NULL)
+		report_config(c, &report, source.file);
 	config_report_done(&report);
 	words_done(&overrides);
 	if (c->config == NULL)
@@ -218,24 +236,25 @@ ctl_unreachable(struct ctl *c, const char *cause)
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (strstr(cause, known[i].text) != NULL)
 			status = known[i].status;
-	return ctl_error(c, status, "redis %s%s%s", cause, hint != NULL ? ": " : "",
-	    hint != NULL ? hint : "");
+	return ctl_error(c, status, "redis %s%s%s", cause,
+	    text_if(hint != NULL, ": "), or_empty(hint));
 }
 
 int
 ctl_connect(struct ctl *c)
 {
 	char *cause = NULL;
+	int rc = 0;
 
 	if (c->client != NULL)
 		return 0;
 	c->client = sync_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
-		ctl_unreachable(c, cause);
+		rc = ctl_unreachable(c, cause);
 	else if (c->target.name != NULL)
 		sync_choose_key(c->client, c->target.keys.name[KEY_QUEUE]);
 	free(cause);
-	return c->client == NULL ? -1 : 0;
+	return rc;
 }
 
 void
@@ -302,8 +321,11 @@ ctl_ask(struct ctl *c, char *what)
 		ctl_error(c, EX_USAGE, "cannot ask without a terminal: add -y to %s", what);
 	} else if (!yes) {
 		fprintf(stderr, "%s? [y/N] ", what);
-		if (fgets(line, sizeof(line), stdin) == NULL)	/* the end of input is a no */
-			line[0] = fputc('\n', stderr) == EOF ? '\0' : '\n';
+		/* The end of input is a no. */
+		if (fgets(line, sizeof(line), stdin) == NULL) {
+			line[0] = '\0';
+			(void)fputc('\n', stderr);
+		}
 		yes = line[0] == 'y' || line[0] == 'Y';
 		if (!yes && c->status == 0)
 			c->status = EX_NOTHING;
@@ -343,7 +365,7 @@ ctl_sleep(usec_t usec)
 
 	/* Short sleeps: a signal may come just before usleep(). */
 	while (!interrupted && (left = end - clock_mono()) > 0)
-		(void)usleep((useconds_t)(left < 100 * MSEC ? left : 100 * MSEC));
+		(void)usleep((useconds_t)int64_min(left, 100 * MSEC));
 	return interrupted == 0;
 }
 
@@ -362,8 +384,11 @@ no_such_queue(struct ctl *c, const char *name)
 	for (i = 0; i < c->config->nqueues; i++) {
 		util_nearest(&near, q[i]->name);
 		if (i < NAMED)
-			buf_printf(&list, "%s%s", i > 0 ? ", " : "", q[i]->name);
+			buf_printf(&list, "%s%s", text_if(i > 0, ", "),
+			    q[i]->name);
 	}
+	if (i == 0)
+		buf_puts(&list, "none");
 	if (i > NAMED)
 		buf_printf(&list, " and %zu more", i - NAMED);
 	if (near.best != NULL)
@@ -371,7 +396,7 @@ no_such_queue(struct ctl *c, const char *name)
 		    name, file, near.best);
 	else
 		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; it has: %s",
-		    name, file, i > 0 ? buf_str(&list) : "none");
+		    name, file, buf_str(&list));
 	buf_done(&list);
 	return rc;
 }
@@ -381,7 +406,9 @@ target_shards(const struct target *t)
 {
 	if (t->cfg == NULL)
 		return t->nkeys - 1;
-	return t->cfg->shards > 1 ? (size_t)t->cfg->shards : 0;
+	if (t->cfg->shards <= 1)
+		return 0;
+	return (size_t)t->cfg->shards;
 }
 
 bool
@@ -412,37 +439,66 @@ target_count(struct ctl *c, struct target *t, const char *command, enum key key)
 		sum += n;
 	}
 	target_unselect(t);
-	return n == -1 ? -1 : sum;
+	if (n == -1)
+		return -1;
+	return sum;
 }
 
-void
-target_init(struct target *t, const struct queue_config *cfg, const char *key, int64_t shards)
+/* A key, as long as nothing else is known about it. */
+static void
+target_set_key(struct target *t, const char *key, int64_t shards)
 {
-	char **keys = cfg == NULL ? shard_keys_all(key, shards) : NULL;
-	size_t n = cfg != NULL ? config_key_count(cfg) : 0;
+	char **keys = shard_keys_all(key, shards);
 
-	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT,
-		.left = cfg != NULL && config_pops_left(cfg), .known = cfg != NULL,
-		.id = xstrdup(cfg != NULL ? cfg->id : "id"),
-		.group_by = xstrdup(cfg != NULL ? cfg->group_by : ""),
-		.dead_key = xstrdup(""), .dead_tell = xstrdup("") };
-	if (cfg != NULL && cfg->dead_key != NULL) {
+	t->kind = KIND_DEFAULT;
+	t->id = xstrdup("id");
+	t->group_by = xstrdup("");
+	for (size_t i = 0; keys != NULL && keys[i] != NULL; i++)
+		keys_init(APPEND(t->all, t->nkeys), keys[i]);
+	util_free_list(keys);
+	if (t->nkeys == 0)
+		keys_init(APPEND(t->all, t->nkeys), key);
+}
+
+static void
+target_set_config(struct target *t, const struct queue_config *cfg)
+{
+	struct keys *last;
+
+	t->cfg = cfg;
+	t->known = true;
+	t->kind = cfg->kind;
+	t->left = config_pops_left(cfg);
+	t->id = xstrdup(cfg->id);
+	t->group_by = xstrdup(cfg->group_by);
+	if (cfg->dead_key != NULL) {
 		xreplace(&t->dead_key, cfg->dead_key);
 		xreplace(&t->dead_tell, cfg->dead_tell);
 	}
-	for (size_t i = 0; i < n || (keys != NULL && keys[i] != NULL); i++)
-		keys_init(APPEND(t->all, t->nkeys), cfg != NULL ? config_key_at(cfg, i) : keys[i]);
-	if (t->nkeys == 0)
-		keys_init(APPEND(t->all, t->nkeys), key);
-	util_free_list(keys);
+	for (size_t i = 0; i < config_key_count(cfg); i++)
+		keys_init(APPEND(t->all, t->nkeys), config_key_at(cfg, i));
+	last = &t->all[t->nkeys - 1];
+	keys_set_group(last, cfg->consumer_group);
+	keys_set_delayed(last, cfg->delayed_key);
+}
+
+void
+target_init(struct target *t, const struct queue_config *cfg, const char *key,
+    int64_t shards)
+{
+	*t = (struct target){
+		.dead_key = xstrdup(""), .dead_tell = xstrdup("")
+	};
+	if (cfg != NULL)
+		target_set_config(t, cfg);
+	else
+		target_set_key(t, key, shards);
 	t->source = kind_source(t->kind);
-	if (cfg != NULL) {
-		keys_set_group(&t->all[t->nkeys - 1], cfg->consumer_group);
-		keys_set_delayed(&t->all[t->nkeys - 1], cfg->delayed_key);
-	}
 	target_unselect(t);
 	t->key = t->keys.name[KEY_QUEUE];
-	t->name = cfg != NULL ? cfg->name : t->key;
+	t->name = t->key;
+	if (cfg != NULL)
+		t->name = cfg->name;
 }
 
 void
@@ -511,14 +567,18 @@ ask_told(struct ctl *c, const char *key, struct target *t)
 	double at, latest = -1;
 	struct buf match = BUF_INIT;
 	char cursor[24] = "0";
+	const char *next;
 
 	/* Mistakes in the arguments come first: the verb reports that Redis is down. */
 	if (c->client == NULL)
 		c->client = sync_open(&c->config->redis, "rqctl", NULL);
 	/* A member begins with its key: see heartbeat.c. */
 	buf_puts(&match, "{\"key\":");
-	for (const char *p = quoted; p != NULL && *p != '\0'; p++)
-		buf_printf(&match, strchr("*?[]\\", *p) != NULL ? "\\%c" : "%c", *p);
+	for (const char *p = quoted; p != NULL && *p != '\0'; p++) {
+		if (strchr("*?[]\\", *p) != NULL)
+			buf_addc(&match, '\\');
+		buf_addc(&match, *p);
+	}
 	buf_puts(&match, ",*");
 	while (c->client != NULL) {
 		reply = ask_any(c, "ZSCAN %s %s MATCH %s COUNT 20000", KEYS_QUEUES, cursor,
@@ -534,8 +594,10 @@ ask_told(struct ctl *c, const char *key, struct target *t)
 			}
 			json_decref(member);
 		}
-		snprintf(cursor, sizeof(cursor), "%s",
-		    list != NULL ? reply_str_at(reply, 0) : "0");
+		next = "0";
+		if (list != NULL)
+			next = reply_str_at(reply, 0);
+		snprintf(cursor, sizeof(cursor), "%s", next);
 		reply_free(reply);
 		if (strcmp(cursor, "0") == 0)
 			break;
@@ -545,13 +607,16 @@ ask_told(struct ctl *c, const char *key, struct target *t)
 	json_decref(text);
 	free(quoted);
 	buf_done(&match);
-	return c->status == 0 ? 0 : -1;
+	if (c->status != 0)
+		return -1;
+	return 0;
 }
 
 int
 target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 {
 	const struct queue_config *cfg = config_queue(c->config, name);
+	const char *why = "";
 
 	memset(t, 0, sizeof(*t));
 	if (name[0] == '\0')
@@ -571,9 +636,10 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 	    (kind_waits(t->kind) && serves != VERB_KEEPING) ||
 	    (t->source == SOURCE_CHANNEL && serves == VERB_PUSHES && cfg != NULL))
 		return 0;
+	if (serves == VERB_KEEPING)
+		why = ": their messages leave Redis when they are taken";
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is%s",
-	    c->args.verb->name, kind_name(t->kind), name, serves != VERB_KEEPING ? "" :
-	    ": their messages leave Redis when they are taken");
+	    c->args.verb->name, kind_name(t->kind), name, why);
 }
 
 struct target *
@@ -582,7 +648,9 @@ targets_find(struct ctl *c, size_t *n)
 	size_t given = (size_t)c->args.nwords, i;
 	struct target *t;
 
-	*n = given > 0 ? given : c->config->nqueues;
+	*n = given;
+	if (given == 0)
+		*n = c->config->nqueues;
 	t = xcalloc(*n + 1, sizeof(*t));
 	for (i = 0; i < *n; i++) {
 		if (given == 0)

@@ -52,7 +52,9 @@ select_number(const struct target *t, const char *id)
 
 	if (strncmp(id, t->keys.name[KEY_QUEUE], len) == 0 && id[len] == ':')
 		id += len + 1;
-	return select_is_letter(id) ? id : NULL;
+	if (!select_is_letter(id))
+		return NULL;
+	return id;
 }
 
 /*
@@ -69,9 +71,12 @@ is_ambiguous(struct ctl *c, const char *number)
 	EACH_KEY(i, &c->target) {
 		reply = ask(c, "XRANGE %s %s %s", c->target.keys.name[KEY_DEAD],
 		    number, number);
-		if (reply_len(reply) > 0)
-			buf_printf(&choices, "%s%s:%s", found++ > 0 ? " or " : "",
+		if (reply_len(reply) > 0) {
+			buf_puts(&choices, text_if(found > 0, " or "));
+			buf_printf(&choices, "%s:%s",
 			    c->target.keys.name[KEY_QUEUE], number);
+			found++;
+		}
 		reply_free(reply);
 	}
 	if (found > 1)
@@ -89,6 +94,7 @@ select_parse(struct ctl *c, struct select *s)
 		"cancelled", "buried"
 	};
 	bool all = ctl_given(c, OPT_ALL) && c->args.verb->rows == 0, narrow;
+	const char *given = "filters";
 	bool dead = (verb_options(c->args.verb) & OPT(REASON)) != 0;
 	struct buf list = BUF_INIT;
 	char *cause;
@@ -96,11 +102,12 @@ select_parse(struct ctl *c, struct select *s)
 
 	*s = (struct select){
 		.ids = c->args.words + 1,
-		.nids = c->args.nwords > 1 ? c->args.nwords - 1 : 0,
 		.reason = ctl_value(c, OPT_REASON), .match = ctl_value(c, OPT_MATCH)
 	};
+	if (c->args.nwords > 1)
+		s->nids = c->args.nwords - 1;
 	for (i = 0; i < ARRAY_LEN(reasons) && strcmp(s->reason, reasons[i]) != 0; i++)
-		buf_printf(&list, "%s%s", i > 0 ? ", " : "", reasons[i]);
+		buf_printf(&list, "%s%s", text_if(i > 0, ", "), reasons[i]);
 	if (i == ARRAY_LEN(reasons) && s->reason[0] != '\0')
 		ctl_error(c, EX_USAGE, "--reason: \"%s\" is not a reason of dead letters: write "
 		    "one of %s", s->reason, buf_str(&list));
@@ -117,13 +124,17 @@ select_parse(struct ctl *c, struct select *s)
 	for (int n = 0; dead && c->target.nkeys > 1 && n < s->nids; n++)
 		if (select_is_letter(s->ids[n]) && is_ambiguous(c, s->ids[n]))
 			return -1;
+	if (s->nids > 0)
+		given = "ids";
 	if (all && narrow)
-		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
-		    s->nids > 0 ? "ids" : "filters");
+		return ctl_error(c, EX_USAGE,
+		    "--all does not go together with %s", given);
 	if (narrow || all || (c->args.verb->flags & VERB_SELECTS) == 0)
 		return 0;
-	return ctl_error(c, EX_USAGE, "%s", dead ?
-	    "select dead letters: by id, --reason, --since, --until, --match, or --all" :
+	if (dead)
+		return ctl_error(c, EX_USAGE, "select dead letters: by id, "
+		    "--reason, --since, --until, --match, or --all");
+	return ctl_error(c, EX_USAGE,
 	    "select messages: by id, --match, or --all");
 }
 
@@ -159,8 +170,8 @@ call(struct letters *l, const char *from, const char *to, const char *only)
 	struct words w = { .n = 0 };
 	size_t n;
 
-	ask_add(&w, "%s %s %s %s %lld %lld %s %s",
-	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
+	ask_add(&w, "%s %lld %s %s %lld %lld %s %s",
+	    l->ctl->target.keys.name[KEY_DEAD], (long long)l->newest, from, to,
 	    (long long)l->page, (long long)l->cut, s->reason, s->match);
 	if (only != NULL)
 		ask_add(&w, "%s", only);
@@ -171,15 +182,21 @@ call(struct letters *l, const char *from, const char *to, const char *only)
 	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
 	l->done = l->reply == NULL;
 	n = reply_len(l->reply);
-	l->n = n > LIST_FIELDS ? (int)(n - LIST_FIELDS) : 0;
-	return l->done ? -1 : l->n;
+	l->n = 0;
+	if (n > LIST_FIELDS)
+		l->n = (int)(n - LIST_FIELDS);
+	if (l->done)
+		return -1;
+	return l->n;
 }
 
 /* A time as the bound of a range, in milliseconds; otherwise: the bound for "no time". */
 static char *
 bound(wall_t t, const char *otherwise)
 {
-	return t > 0 ? xasprintf("%lld", (long long)(t / MSEC)) : xstrdup(otherwise);
+	if (t <= 0)
+		return xstrdup(otherwise);
+	return xasprintf("%lld", (long long)(t / MSEC));
 }
 
 /* Whether a letter of this number is of the time that was asked for. */
@@ -214,9 +231,12 @@ letters_next(struct letters *l)
 		continue;
 	if (l->done || (l->end == NULL && s->nids > 0 && i == s->nids))
 		return -1;
-	if (l->end == NULL) {
-		l->at = l->newest ? bound(s->until, "+") : bound(s->since, "-");
-		l->end = l->newest ? bound(s->since, "-") : bound(s->until, "+");
+	if (l->end == NULL && l->newest) {
+		l->at = bound(s->until, "+");
+		l->end = bound(s->since, "-");
+	} else if (l->end == NULL) {
+		l->at = bound(s->since, "-");
+		l->end = bound(s->until, "+");
 	} else if (l->at == NULL) {
 		if (l->key + 1 >= l->ctl->target.nkeys || (s->nids > 0 && i == s->nids)) {
 			l->done = true;
@@ -239,7 +259,9 @@ letters_next(struct letters *l)
 	l->looked += reply_int_at(l->reply, LIST_LOOKED);
 	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0')
 		xreplace(&l->end, last);
-	xreplace(&l->at, next != NULL && next[0] != '\0' ? next : NULL);
+	if (next != NULL && next[0] == '\0')
+		next = NULL;
+	xreplace(&l->at, next);
 	return l->n;
 }
 
@@ -251,7 +273,8 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->name.data = reply_str(reply_at(row, 0), &ret->name.len);
-	ret->died = ret->name.data != NULL ? strtod(ret->name.data, NULL) / 1e3 : 0;
+	if (ret->name.data != NULL)
+		ret->died = strtod(ret->name.data, NULL) / 1e3;
 	if (!(ret->died >= 0 && ret->died <= TIME_MAX))
 		ret->died = 0;
 	for (size_t at = 2; at + 1 < reply_len(row); at += 2) {

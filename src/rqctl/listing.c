@@ -31,8 +31,11 @@ table_init(struct table *t, const char *columns)
 	rest = t->columns = xstrdup(columns);
 	while (t->ncolumns < TABLE_COLUMNS && (head = strsep(&rest, "|")) != NULL) {
 		n = t->ncolumns++;
-		t->align[n] = *head == '>' ? 'r' : 'l';
-		head += *head == '>';
+		t->align[n] = 'l';
+		if (*head == '>') {
+			t->align[n] = 'r';
+			head++;
+		}
 		t->head[n] = strsep(&head, "=");
 		t->member[n] = head;
 	}
@@ -54,7 +57,8 @@ cell_text(const json_t *o, const char *member)
 		out_escape(&b, bytes, len);
 	else if (json_is_array(v))
 		json_array_foreach(v, i, word) {
-			buf_puts(&b, i > 0 ? " " : "");
+			if (i > 0)
+				buf_addc(&b, ' ');
 			if (json_is_object(word))	/* base64 */
 				word = json_object_iter_value(json_object_iter(word));
 			out_escape(&b, json_string_value(word), json_string_length(word));
@@ -63,8 +67,10 @@ cell_text(const json_t *o, const char *member)
 		buf_printf(&b, "%lld", (long long)n);
 	else if (json_is_integer(v) && n >= 0)
 		buf_puts(&b, out_number(n, text));
+	else if (json_is_real(v))
+		buf_puts(&b, units_age(json_real_value(v), age));
 	else
-		buf_puts(&b, json_is_real(v) ? units_age(json_real_value(v), age) : "-");
+		buf_addc(&b, '-');
 	free(bytes);
 	return buf_steal(&b);
 }
@@ -73,9 +79,10 @@ void
 table_row(struct table *t, const json_t *o)
 {
 	for (size_t c = 0; c < t->ncolumns; c++) {
-		if ((t->ncells & (t->ncells - 1)) == 0)	/* not APPEND(): there may be a million */
-			t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
-			    sizeof(t->cells[0]));
+		/* Not APPEND(): there may be a million. */
+		if ((t->ncells & (t->ncells - 1)) == 0)
+			t->cells = xreallocarray(t->cells,
+			    size_max(2 * t->ncells, 1), sizeof(t->cells[0]));
 		t->cells[t->ncells++] = (struct cell){ cell_text(o, t->member[c]), COLOUR_NONE };
 	}
 }
@@ -94,8 +101,18 @@ width_before(const struct table *t, const size_t *widths)
 	size_t before = 0;
 
 	for (size_t c = 0; c + 1 < t->ncolumns; c++)
-		before += widths[c] != SHED ? widths[c] + GAP : 0;
+		if (widths[c] != SHED)
+			before += widths[c] + GAP;
 	return before;
+}
+
+/* How many columns of a width are left. */
+static size_t
+width_left(size_t width, size_t used)
+{
+	if (used >= width)
+		return 0;
+	return width - used;
 }
 
 /* Whether the column has nothing but "0" and "-". */
@@ -133,21 +150,21 @@ layout(const struct table *t, size_t width, size_t *widths)
 		if (is_idle(t, c))
 			widths[c] = SHED;
 	c = t->ncolumns;
-	last = widths[c - 1] < t->last_min ? widths[c - 1] : t->last_min;
-	spare = *cut > SHED_MIN ? *cut - SHED_MIN : 0;
+	last = size_min(widths[c - 1], t->last_min);
+	spare = width_left(*cut, SHED_MIN);
 	for (const char *s = t->shed; s != NULL && *s != '\0' &&
 	    width_before(t, widths) + last > width + spare; s++)
 		widths[*s - '0'] = SHED;
 	before = width_before(t, widths);
 	if (t->last_min > 0 && before + last > width && *cut > CUT_MIN) {
 		before -= *cut;
-		*cut = width > before + last + CUT_MIN ? width - before - last : CUT_MIN;
+		*cut = size_max(width_left(width, before + last), CUT_MIN);
 		before += *cut;
 	}
-	last = widths[c - 1] < RECORD_MIN ? widths[c - 1] : RECORD_MIN;
+	last = size_min(widths[c - 1], RECORD_MIN);
 	if (t->last_min == 0 && before + last > width)
 		return false;
-	widths[c - 1] = width > before ? width - before : 0;
+	widths[c - 1] = width_left(width, before);
 	return true;
 }
 
@@ -179,11 +196,14 @@ print_cell(struct buf *b, const struct table *t, size_t column, const struct cel
     size_t width)
 {
 	bool last = column + 1 == t->ncolumns, right = t->align[column] == 'r', cut;
-	const char *text = width > 0 ? cell->text : "", *rest = "";
+	const char *text = text_if(width > 0, cell->text), *rest = "";
 	size_t used = out_columns(text), len = strlen(text), kept = used;
+	size_t end = width / 2, pad = GAP;
 
+	if (last)
+		end = 0;
 	if ((cut = used > width)) {
-		rest = text + out_skip(text, last ? 0 : width / 2);
+		rest = text + out_skip(text, end);
 		len = out_fit(text, width - 1 - out_columns(rest));
 		kept = used - out_columns(text + len) + 1 + out_columns(rest);
 	}
@@ -192,11 +212,14 @@ print_cell(struct buf *b, const struct table *t, size_t column, const struct cel
 	if (cell->colour != COLOUR_NONE)
 		buf_puts(b, out_colour(cell->colour));
 	buf_add(b, text, len);
-	buf_printf(b, "%s%s", cut ? "+" : "", rest);
+	if (cut)
+		buf_printf(b, "+%s", rest);
 	if (cell->colour != COLOUR_NONE)
 		buf_puts(b, out_colour(COLOUR_NONE));
+	if (!right)
+		pad += width_left(width, kept);
 	if (!last)
-		buf_printf(b, "%*s", (int)(!right && kept < width ? width - kept : 0) + GAP, "");
+		buf_printf(b, "%*s", (int)pad, "");
 }
 
 void
@@ -204,6 +227,7 @@ table_print(const struct table *t, struct buf *b, size_t width)
 {
 	size_t widths[TABLE_COLUMNS], i, c;
 	struct cell head = { .colour = COLOUR_BOLD };
+	const struct cell *cell;
 
 	if (!layout(t, width, widths)) {
 		print_records(t, b);
@@ -212,9 +236,11 @@ table_print(const struct table *t, struct buf *b, size_t width)
 	for (i = 0; i < t->ncolumns + t->ncells; i++) {
 		c = i % t->ncolumns;
 		head.text = (char *)(uintptr_t)t->head[c];
+		cell = &head;
+		if (i >= t->ncolumns)
+			cell = &t->cells[i - t->ncolumns];
 		if (widths[c] != SHED)
-			print_cell(b, t, c, i < t->ncolumns ? &head : &t->cells[i - t->ncolumns],
-			    widths[c]);
+			print_cell(b, t, c, cell, widths[c]);
 		if (c + 1 < t->ncolumns)
 			continue;
 		while (b->len > 0 && b->data[b->len - 1] == ' ')
@@ -241,7 +267,9 @@ listing_init(struct listing *l, struct ctl *c, const char *columns)
 {
 	bool all = ctl_given(c, OPT_ALL) || ctl_given(c, OPT_JSON) || c->args.verb->rows == 0;
 
-	*l = (struct listing){ .ctl = c, .most = all ? LIST_ALL : c->args.verb->rows };
+	*l = (struct listing){ .ctl = c, .most = c->args.verb->rows };
+	if (all)
+		l->most = LIST_ALL;
 	table_init(&l->table, columns);
 	if (ctl_given(c, OPT_JSON))
 		l->array = json_array();
@@ -280,7 +308,9 @@ listing_room(const struct listing *l, long most)
 {
 	long room = l->most - (long)l->rows;
 
-	return room < most ? room : most;
+	if (room > most)
+		return most;
+	return room;
 }
 
 void

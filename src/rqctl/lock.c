@@ -187,9 +187,10 @@ lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 		lock_unanswered(l);
 	else if (reply_error(r) != REPLY_OK)
 		lock_end(l, LOCK_LEFT);
+	else if (reply_int_at(r, ANSWER_OURS) == 1 || l->repeated)
+		lock_end(l, LOCK_RELEASED);
 	else
-		lock_end(l, reply_int_at(r, ANSWER_OURS) == 1 || l->repeated ? LOCK_RELEASED :
-		    LOCK_LOST);
+		lock_end(l, LOCK_LOST);
 }
 
 /* Connects at once, even during a backoff. */
@@ -222,10 +223,12 @@ lock_unlock(struct lock *l)
 static void
 lock_start_release(struct lock *l)
 {
-	usec_t most = l->refusing ? UNDO_MAX : RELEASE_MAX;
+	usec_t most = RELEASE_MAX;
 
+	if (l->refusing)
+		most = UNDO_MAX;
 	lock_set_state(l, LOCK_RELEASING);
-	timer_set(&l->limit, most < l->opt.ttl ? most : l->opt.ttl);
+	timer_set(&l->limit, int64_min(most, l->opt.ttl));
 	lock_unlock(l);
 }
 
@@ -362,7 +365,7 @@ lock_say_ending(struct lock *l, const char *why, usec_t left)
 	if (l->ending)
 		return;
 	l->ending = true;
-	l->events->ending(why, left > 0 ? left : 0, l->arg);
+	l->events->ending(why, int64_max(left, 0), l->arg);
 }
 
 /* The lock will end soon: calls ending(). */
@@ -370,9 +373,11 @@ static void
 lock_ends(void *arg)
 {
 	struct lock *l = arg;
+	const char *why = "Redis does not answer";
 
-	lock_say_ending(l, l->trouble != NULL ? l->trouble : "Redis does not answer",
-	    l->until - clock_boot());
+	if (l->trouble != NULL)
+		why = l->trouble;
+	lock_say_ending(l, why, l->until - clock_boot());
 }
 
 /* The parts of a value: "TOKEN HOST PID SINCE". */
@@ -475,7 +480,9 @@ lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 static bool
 lock_was_up(const struct lock *l)
 {
-	return l->nodes != NULL ? l->node != NULL : conn_generation(l->conn) > 0;
+	if (l->nodes != NULL)
+		return l->node != NULL;
+	return conn_generation(l->conn) > 0;
 }
 
 /* Refuses at once if Redis was never up, or if the lock may not wait. */
@@ -483,6 +490,8 @@ static void
 lock_conn_down(const char *cause, void *arg)
 {
 	struct lock *l = arg;
+	bool refuses = l->redis.sentinel == NULL;
+	usec_t most = SENTINELS_MAX;
 
 	if (l->state != LOCK_WANTED && l->state != LOCK_HELD)
 		return;
@@ -490,10 +499,14 @@ lock_conn_down(const char *cause, void *arg)
 	if (l->state == LOCK_HELD)
 		return;
 	timer_stop(&l->next);
-	if (lock_was_up(l) ? l->opt.wait == 0 : l->redis.sentinel == NULL)
+	if (lock_was_up(l)) {
+		refuses = l->opt.wait == 0;
+		most = l->away_max;
+	}
+	if (refuses)
 		lock_refuse(l);
 	else if (!timer_is_set(&l->away))
-		timer_set(&l->away, lock_was_up(l) ? l->away_max : SENTINELS_MAX);
+		timer_set(&l->away, most);
 }
 
 /* -- a cluster ------------------------------------------------------------------- */
@@ -506,7 +519,10 @@ lock_use(struct lock *l, struct node *node)
 	if (l->node != NULL)
 		l->node->users--;
 	l->node = node;
-	l->conn = node != NULL ? node->conn : nodes_nowhere(l->nodes)->conn;
+	if (node == NULL)
+		l->conn = nodes_nowhere(l->nodes)->conn;
+	else
+		l->conn = node->conn;
 }
 
 /* Uses the master that has the key now. */

@@ -15,8 +15,8 @@
 #define LATEST		10000		/* dead letters to search for a hint */
 #define LETTER_COLUMNS \
 	"LETTER=.letter|ID=id|>AGE=.age|>ATTEMPTS=attempts|REASON=.reason|ERROR=.error"
-#define RETRY_COLUMNS \
-	"ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message|ERROR=error"
+#define WAITING_COLUMNS \
+	"ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message"
 #define RETRY_MESSAGE	4		/* the column */
 #define SAID_MAX	200	/* bytes of an error by which a summary counts */
 #define SUMMARY_MAX	1000	/* different failures in a summary; the rest are "others" */
@@ -24,33 +24,53 @@
 
 /* -- rows of lists -------------------------------------------------------------------- */
 
+/* The text, which is null in JSON if it is "". */
+static const char *
+or_null(const char *text)
+{
+	if (text[0] == '\0')
+		return NULL;
+	return text;
+}
+
 void
 messages_list_waiting(struct listing *l, const struct waiting *m, double now, bool retries,
     const char *error, bool place)
 {
-	double due = retries ? m->score : waiting_due(m);
-	/* An id of kind "unique" that was enqueued again while it runs. */
-	bool again = place && due <= now && due != m->score && m->score < 1e11;
-	size_t len = l->array == NULL && m->len > WAITING_SHOWN ? WAITING_SHOWN : m->len;
+	double due = m->score;
+	bool again;
+	size_t len = m->len;
 	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
+	const char *size = ".bytes";
 	json_t *o = json_object();
 
+	if (!retries)
+		due = waiting_due(m);
+	if (l->array == NULL)
+		len = size_min(len, WAITING_SHOWN);
+	/* An id of kind "unique" that was enqueued again while it runs. */
+	again = place && due <= now && due != m->score && m->score < 1e11;
 	waiting_id(&l->ctl->target, m, id);
-	if (place)
+	if (place) {
 		json_set(o, "place:i", l->rows + 1);
-	json_set(o, "id:s", id[0] != '\0' ? id : NULL);
+		size = "length";
+	}
+	json_set(o, "id:s", or_null(id));
 	if (!place && m->taglen > 0)
 		json_set(o, "tag:b", m->tag, m->taglen);
-	if (now >= 0)
-		json_set(o, "due:f .due:s", due,
-		    again ? "after its run" : waiting_due_text(due, now, text));
+	if (now >= 0) {
+		waiting_due_text(due, now, text);
+		if (again)
+			snprintf(text, sizeof(text), "after its run");
+		json_set(o, "due:f .due:s", due, text);
+	}
 	if (!place)
 		json_set(o, "attempts:i crashes:i", (int64_t)m->delivery.attempts,
 		    (int64_t)m->delivery.crashes);
 	if (error != NULL)
-		json_set(o, "error:s", error[0] != '\0' ? error : NULL);
-	listing_row(l, json_set(o, "*:i message:b", place ? "length" : ".bytes", m->size, m->data,
-	    len));
+		json_set(o, "error:s", or_null(error));
+	json_set(o, "*:i message:b", size, m->size, m->data, len);
+	listing_row(l, o);
 }
 
 static bool
@@ -81,14 +101,15 @@ static struct bytes
 letter_said(const struct letter *letter)
 {
 	struct bytes said = letter->field[FIELD_ANSWER];
-	const char *nl;
+	const char *nl = NULL;
 
 	if (said.len > 0)
 		return said;
 	said = letter->field[FIELD_ERROR];
 	while (said.len > 0 && strchr("\r\n", said.data[said.len - 1]) != NULL)
 		said.len--;
-	nl = said.len > 0 ? memrchr(said.data, '\n', said.len) : NULL;
+	if (said.len > 0)
+		nl = memrchr(said.data, '\n', said.len);
 	if (nl != NULL) {
 		said.len -= (size_t)(nl + 1 - said.data);
 		said.data = nl + 1;
@@ -114,8 +135,8 @@ letter_why(const struct letter *letter, struct buf *b)
 	if (bytes_are(reason, "status"))
 		buf_printf(b, " %.*s", (int)status->len, status->data);
 	else
-		buf_printf(b, " (%s%.*s)", number ? "status " : "", (int)status->len,
-		    status->data);
+		buf_printf(b, " (%s%.*s)", text_if(number, "status "),
+		    (int)status->len, status->data);
 }
 
 static void
@@ -188,8 +209,10 @@ count_letter(struct walk *w, const struct letter *letter)
 	if (row == NULL) {
 		row = json_set(json_object(), "count:i why:b", (int64_t)0,
 		    buf_str(&why), why.len);
-		json_set(row, said.len > 0 ? "error:b" : "error:s",
-		    said.len > 0 ? said.data : NULL, said.len);
+		if (said.len > 0)
+			json_set(row, "error:b", said.data, said.len);
+		else
+			json_set(row, "error:s", NULL);
 		json_object_set_new(w->summary, buf_str(&text), row);
 	}
 	json_set(row, "count:i", fleet_count(row, "count") + 1);
@@ -208,8 +231,10 @@ by_count(const void *a, const void *b)
 {
 	const struct counted *x = a, *y = b;
 
-	if (x->n != y->n)
-		return x->n > y->n ? -1 : 1;
+	if (x->n > y->n)
+		return -1;
+	if (x->n < y->n)
+		return 1;
 	return strcmp(x->text, y->text);
 }
 
@@ -234,29 +259,41 @@ list_summary(struct listing *l, json_t *summary)
 
 /* -- letters in full ------------------------------------------------------------------ */
 
+/* Prints the first line of the bytes, and removes it from them. */
+static void
+write_line(const char *before, struct bytes *b)
+{
+	const char *nl = memchr(b->data, '\n', b->len);
+	struct buf line = BUF_INIT;
+	size_t n = b->len;
+
+	if (nl != NULL)
+		n = (size_t)(nl - b->data);
+	out_escape(&line, b->data, n);
+	printf("%s%s\n", before, buf_str(&line));
+	buf_done(&line);
+	if (nl != NULL)
+		n++;
+	b->data += n;
+	b->len -= n;
+}
+
 /* Prints "NAME VALUE", or below the name each line of a value that has several. */
 static void
 write_field(const char *name, struct bytes b)
 {
-	bool lines = b.len > 0 && memchr(b.data, '\n', b.len) != NULL;
-	struct buf line = BUF_INIT;
-	const char *nl;
-	size_t n;
+	char before[32];
 
 	if (b.data == NULL)
 		return;
-	printf(lines ? "%s\n" : "%-9s ", name);
-	do {
-		nl = lines ? memchr(b.data, '\n', b.len) : NULL;
-		n = nl != NULL ? (size_t)(nl - b.data) : b.len;
-		buf_clear(&line);
-		out_escape(&line, b.data, n);
-		printf("%s%s\n", lines ? "    " : "", buf_str(&line));
-		n += nl != NULL;
-		b.data += n;
-		b.len -= n;
-	} while (b.len > 0);
-	buf_done(&line);
+	if (b.len == 0 || memchr(b.data, '\n', b.len) == NULL) {
+		snprintf(before, sizeof(before), "%-9s ", name);
+		write_line(before, &b);
+		return;
+	}
+	puts(name);
+	while (b.len > 0)
+		write_line("    ", &b);
 }
 
 static void
@@ -306,7 +343,9 @@ messages_make_due(struct walk *w, const struct words *members, int i, int n, int
 
 	messages_add(&words, members, i, n);
 	*gone = ask_number(ask_script_words(w->ctl, "due", 1, &words));
-	return *gone == -1 ? -1 : n;
+	if (*gone == -1)
+		return -1;
+	return n;
 }
 
 int
@@ -316,18 +355,27 @@ messages_end_retries(struct walk *w, const struct words *members, int i, int n, 
 	enum { DROP_GONE, DROP_HELD };	/* returned by drop.lua */
 	const struct target *t = &w->ctl->target;
 	char *const *k = t->keys.name;
+	const char *verb = "drop", *error = "";
 	struct redisReply *reply;
 	struct words words;
-	int end = i + n, step = bury ? 1 : n, nkeys;
+	int end = i + n, step = n, nkeys;
+	long long most = 0;
 
+	if (bury) {
+		verb = "bury";
+		error = w->error;
+		step = 1;
+	}
+	if (t->cfg != NULL)
+		most = (long long)t->cfg->dead_max;
 	for (*gone = 0; i < end; i += step) {
 		words = ask_format("%s %s %s %s %s %s %s %s", k[KEY_CONTEXT], k[KEY_RETRY],
 		    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP],
 		    k[KEY_ORDER]);
 		nkeys = 8 + target_add_dead_key(t, &words);
-		ask_add(&words, "%s %lld %s %s %s %s", bury ? "bury" : "drop",
-		    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, w->ctl->config->name,
-		    bury ? w->error : "", keys_group(&t->keys), t->dead_tell);
+		ask_add(&words, "%s %lld %s %s %s %s", verb, most,
+		    w->ctl->config->name, error, keys_group(&t->keys),
+		    t->dead_tell);
 		messages_add(&words, members, i, step);
 		reply = ask_script_words(w->ctl, "drop", nkeys, &words);
 		if (reply == NULL)
@@ -347,7 +395,33 @@ step_of(const struct walk *w, int n)
 {
 	if (w->rate <= 0 || w->rate / 10 >= n)
 		return n;
-	return w->rate / 10 < 1 ? 1 : (int)(w->rate / 10);
+	if (w->rate < 10)
+		return 1;
+	return (int)(w->rate / 10);
+}
+
+/* What a walk over dead letters has done so far. */
+static void
+show_progress(const struct walk *w)
+{
+	double passed = (double)(clock_mono() - w->began) / (double)SEC;
+	char done[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX];
+	const char *word = "exported";
+	double left = 0, per_second = 0;
+	int percent = 100;
+
+	if (w->action != NULL)
+		word = w->action->word;
+	if (w->looked > 0 && w->total > w->looked)
+		left = passed / (double)w->looked *
+		    (double)(w->total - w->looked);
+	if (w->total > 0)
+		percent = (int)(100 * w->looked / w->total);
+	if (passed > 0)
+		per_second = (double)w->done / passed;
+	out_progress("%s %s; %d%% of %s letters looked at, %.0f/s, %s left",
+	    word, out_number(w->done, done), percent,
+	    out_number(w->total, of), per_second, units_age(left, age));
 }
 
 /*
@@ -358,24 +432,15 @@ step_of(const struct walk *w, int n)
 static bool
 add_done(struct walk *w, int64_t n)
 {
-	double passed = (double)(clock_mono() - w->began) / (double)SEC, left;
-	char done[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX];
 	usec_t due;
 
 	w->done += n;
-	if (w->part == PART_DEAD && !w->silent) {
-		left = w->looked > 0 && w->total > w->looked ?
-		    passed / (double)w->looked * (double)(w->total - w->looked) : 0;
-		out_progress("%s %s; %d%% of %s letters looked at, %.0f/s, %s left",
-		    w->action != NULL ? w->action->word : "exported", out_number(w->done, done),
-		    w->total > 0 ? (int)(100 * w->looked / w->total) : 100,
-		    out_number(w->total, of), passed > 0 ? (double)w->done / passed : 0,
-		    units_age(left, age));
-	}
+	if (w->part == PART_DEAD && !w->silent)
+		show_progress(w);
 	if (w->rate <= 0)
 		return !ctl_interrupted();
 	due = w->began + (usec_t)((double)w->done / w->rate * (double)SEC);
-	return ctl_sleep(due > clock_mono() ? due - clock_mono() : 0);
+	return ctl_sleep(int64_max(due - clock_mono(), 0));
 }
 
 /* Changes the members.  Returns how many are gone, or -1: the walk must stop. */
@@ -388,7 +453,7 @@ change(struct walk *w, const struct words *members)
 	for (i = 0; i < members->n; i += did) {
 		gone = 0;
 		did = w->action->step(w, members, i, step_of(w, members->n - i), &gone);
-		if (!add_done(w, gone > 0 ? gone : 0) || did <= 0)
+		if (!add_done(w, int64_max(gone, 0)) || did <= 0)
 			return -1;
 		all += gone;
 	}
@@ -453,6 +518,8 @@ is_chosen(const struct walk *w, const struct waiting *m)
 static bool
 take(struct walk *w, struct words *members, const struct waiting *m, const struct letter *letter)
 {
+	const char *error = NULL;
+
 	if (w->list != NULL && w->summary == NULL && listing_is_full(w->list)) {
 		w->list->more = true;
 		return false;
@@ -465,11 +532,13 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 		count_letter(w, letter);
 	else if (w->list != NULL && letter != NULL)
 		list_letter(w->list, letter, w->now);
-	else if (w->list != NULL)
+	else if (w->list != NULL) {
+		if (w->part == PART_RETRY)
+			error = fleet_error(&w->fleet, w->ctl->target.key,
+			    m->tag, m->taglen);
 		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY,
-		    w->part == PART_RETRY ? fleet_error(&w->fleet, w->ctl->target.key,
-		    m->tag, m->taglen) : NULL, false);
-	else if (w->write)
+		    error, false);
+	} else if (w->write)
 		write_letter(w, letter);
 	else if (w->action != NULL && letter != NULL)
 		words_mem(members, letter->name.data, letter->name.len);
@@ -491,7 +560,8 @@ walk_page(struct walk *w, const struct redisReply *page)
 	int rc = 0;
 
 	w->now = waiting_now(page);
-	w->since = w->since > 0 ? w->since : w->now;
+	if (w->since <= 0)
+		w->since = w->now;
 	for (size_t i = 0; i < waiting_len(page) && rc == 0 && goes_on(w); i++) {
 		waiting_get(page, i, &m);
 		if (m.score != score)
@@ -500,13 +570,14 @@ walk_page(struct walk *w, const struct redisReply *page)
 		if (!is_chosen(w, &m))
 			continue;
 		chosen++;
-		rc = take(w, &members, &m, NULL) ? 0 : -1;
+		if (!take(w, &members, &m, NULL))
+			rc = -1;
 	}
 	if ((gone = change(w, &members)) == -1)
 		rc = -1;
 	words_done(&members);
 	/* Gone members may have had other scores: the walk may then see a member twice. */
-	w->at.passed -= gone < chosen ? gone : chosen;
+	w->at.passed -= int64_min(gone, chosen);
 	return rc;
 }
 
@@ -528,7 +599,9 @@ walk_key(struct walk *w, enum key key)
 	while (rc == 0 && !w->at.end && goes_on(w)) {
 		page = waiting_page(w->ctl, &w->ctl->target, &w->at,
 		    WAITING_PAGE, cut);
-		rc = page != NULL ? walk_page(w, page) : -1;
+		rc = -1;
+		if (page != NULL)
+			rc = walk_page(w, page);
 		reply_free(page);
 	}
 	return rc;
@@ -538,22 +611,38 @@ walk_key(struct walk *w, enum key key)
 static void
 walk_times(struct walk *w)
 {
-	bool ids = w->ctl->target.source == SOURCE_IDS;
+	enum key delayed = KEY_DELAYED;
 	int rc = 0;
 
+	if (w->ctl->target.source == SOURCE_IDS)
+		delayed = KEY_QUEUE;
 	EACH_KEY(i, &w->ctl->target) {
 		w->since = 0;	/* each shard's master has a clock of its own */
 		if (rc == 0 && w->part == PART_DELAYED)
-			rc = walk_key(w, ids ? KEY_QUEUE : KEY_DELAYED);
+			rc = walk_key(w, delayed);
 		if (rc == 0)
 			rc = walk_key(w, KEY_RETRY);
 	}
+}
+
+/* How many letters a page of the walk has. */
+static long
+letters_page(const struct walk *w)
+{
+	if (w->summary != NULL)
+		return STEP;
+	if (w->list != NULL)
+		return listing_room(w->list, STEP - 1) + 1;
+	if (w->write)
+		return step_of(w, STEP);
+	return STEP;
 }
 
 /* Walks over dead letters: a list has the newest first. */
 static void
 walk_letters(struct walk *w)
 {
+	bool done = w->write || w->action != NULL;	/* not only looked at */
 	struct words names = { .n = 0 };
 	struct letters l;
 	struct letter letter;
@@ -561,24 +650,27 @@ walk_letters(struct walk *w)
 	int n, i, rc = 0;
 
 	/* The progress needs the letters of all shards. */
-	if ((w->write || w->action != NULL) && w->ctl->target.nkeys > 1)
+	if (done && w->ctl->target.nkeys > 1)
 		all = target_count(w->ctl, &w->ctl->target, "XLEN", KEY_DEAD);
 	if (all == -1)
 		return;
 	letters_init(&l, w->ctl, &w->select);
 	l.newest = w->list != NULL;
-	l.cut = w->write || (w->list != NULL && w->list->array != NULL) ? -1 : 0;
-	l.page = w->summary != NULL ? STEP : w->list != NULL ? listing_room(w->list, STEP - 1) + 1 :
-	    w->write ? step_of(w, STEP) : STEP;
+	l.cut = 0;
+	if (w->write || (w->list != NULL && w->list->array != NULL))
+		l.cut = -1;
+	l.page = letters_page(w);
 	while (rc == 0 && goes_on(w) && (n = letters_next(&l)) >= 0) {
 		w->looked = l.looked;
-		w->total = l.total > all ? l.total : all;
+		w->total = int64_max(l.total, all);
 		for (i = 0; i < n && rc == 0 && goes_on(w); i++) {
 			letters_get(&l, i, &letter);
-			rc = take(w, &names, NULL, &letter) ? 0 : -1;
+			if (!take(w, &names, NULL, &letter))
+				rc = -1;
 		}
-		if (change(w, &names) == -1 ||
-		    ((w->write || w->action != NULL) && !add_done(w, w->write ? n : 0)))
+		if (!w->write)
+			n = 0;		/* change() counts what it has done */
+		if (change(w, &names) == -1 || (done && !add_done(w, n)))
 			rc = -1;
 		words_done(&names);
 	}
@@ -611,7 +703,7 @@ list_all(struct walk *w)
 	if (snapshot_take(c, &p) == -1)
 		return 0;
 	for (size_t i = 0; i < p.n && c->status == 0; i++) {
-		total += p.depths[i].dead > 0 ? p.depths[i].dead : 0;
+		total += int64_max(p.depths[i].dead, 0);
 		c->target = p.targets[i];
 		w->now = p.depths[i].now;
 		if (p.depths[i].dead > 0)
@@ -637,25 +729,65 @@ learn_errors(struct walk *w)
 	ctl_forget(w->ctl);
 }
 
+/* The names of the parts' messages, and the columns of their lists. */
+static const struct {
+	const char	*one, *several;
+	const char	*columns;
+} parts[] = {
+	[PART_RETRY] = { "retry", "retries", WAITING_COLUMNS "|ERROR=error" },
+	[PART_DELAYED] = {
+		"delayed message", "delayed messages", WAITING_COLUMNS
+	},
+	[PART_DEAD] = { "dead letter", "dead letters", LETTER_COLUMNS }
+};
+
+/* The column that is cut so that the errors get their room. */
+static size_t
+column_to_cut(const struct walk *w)
+{
+	size_t id = 0;		/* behind QUEUE and LETTER, if these are there */
+
+	if (w->part == PART_RETRY)
+		return RETRY_MESSAGE;
+	if (w->summary != NULL)
+		return 1;
+	if (w->part == PART_DEAD)
+		id++;
+	if (w->ctl->args.nwords == 0)
+		id++;
+	return id;
+}
+
+/* Says that nothing is listed. */
+static char *
+text_of_none(const struct walk *w)
+{
+	bool all = w->ctl->args.nwords == 0;
+	const char *queue = w->ctl->target.name;
+
+	if (!select_is_narrow(&w->select) && all)
+		return out_text("no queue has %s", parts[w->part].several);
+	if (!select_is_narrow(&w->select))
+		return out_text("%s has no %s", queue, parts[w->part].several);
+	if (all)
+		return out_text("no %s matches", parts[w->part].one);
+	return out_text("no %s of %s matches", parts[w->part].one, queue);
+}
+
 void
 messages_list(struct ctl *c)
 {
-	static const char *const none[] = { "retries", "delayed messages", "dead letters" };
-	static const char *const one[] = { "retry", "delayed message", "dead letter" };
 	struct listing l;
 	struct walk w = { .ctl = c, .list = &l, .select = { .reason = "", .match = "" },
 		.part = c->args.verb->action->part };
 	bool dead = w.part == PART_DEAD, full, narrow, all = c->args.nwords == 0;
-	const char *queue = all ? "no queue" : c->target.name;
 	int64_t total = -1;		/* nobody counts a selection, or delayed messages */
 	bool summary = ctl_given(c, OPT_SUMMARY);
-	const char *columns = "ID=id|DUE=.due|>ATTEMPTS=attempts|>BYTES=.bytes|MESSAGE=message";
+	const char *columns = parts[w.part].columns, *what = "messages";
 	int rc;
 
-	if (w.part == PART_RETRY)
-		columns = RETRY_COLUMNS;
 	if (dead)
-		columns = LETTER_COLUMNS;
+		what = "dead letters";
 	if (all)
 		columns = "QUEUE=queue|" LETTER_COLUMNS;
 	if (summary)
@@ -666,10 +798,9 @@ messages_list(struct ctl *c)
 	if (summary && (ctl_given(c, OPT_COUNT) || ctl_given(c, OPT_ALL)))
 		rc = ctl_error(c, EX_USAGE, "--summary does not go together "
 		    "with --count or --all: it counts all");
-	l.table.last_min = dead || w.part == PART_RETRY ? ERROR_MIN : 0;
-	l.table.cut = summary ? 1 : (size_t)dead + all;
-	if (w.part == PART_RETRY)
-		l.table.cut = RETRY_MESSAGE;
+	if (dead || w.part == PART_RETRY)
+		l.table.last_min = ERROR_MIN;
+	l.table.cut = column_to_cut(&w);
 	if (w.part == PART_RETRY && rc == 0)
 		learn_errors(&w);
 	if (rc == 0 && select_parse(c, &w.select) == 0 && (!dead || (w.now = ask_time(c)) >= 0)) {
@@ -685,15 +816,15 @@ messages_list(struct ctl *c)
 	}
 	full = listing_is_full(&l) && c->status == 0;
 	narrow = select_is_narrow(&w.select);
-	if (dead && !all && !summary)
-		total = full && c->target.nkeys > 1 ?
-		    target_count(c, &c->target, "XLEN", KEY_DEAD) : w.total;
+	if (dead && !all && !summary && full && c->target.nkeys > 1)
+		total = target_count(c, &c->target, "XLEN", KEY_DEAD);
+	else if (dead && !all && !summary)
+		total = w.total;
 	else if (full && !narrow && w.part == PART_RETRY)
 		total = target_count(c, &c->target, "ZCARD", KEY_RETRY);
-	listing_finish(&l, narrow ? -1 : total, dead ? "dead letters" : "messages",
-	    narrow ? out_text("no %s%s%s matches", one[w.part], all ? "" : " of ",
-		all ? "" : queue) : out_text("%s has %s%s", queue, all ? "" : "no ",
-		none[w.part]));
+	if (narrow)
+		total = -1;
+	listing_finish(&l, total, what, text_of_none(&w));
 	fleet_done(&w.fleet);
 }
 
@@ -768,7 +899,7 @@ end(struct walk *w, const char *what)
 		ctl_error(c, EX_TEMPFAIL,
 		    "%lld of %s stay%s: still in flight, or cancelled",
 		    (long long)w->kept, c->target.name,
-		    w->kept == 1 ? "s" : "");
+		    text_if(w->kept == 1, "s"));
 	if (none && select_is_narrow(&w->select))
 		ctl_error(c, EX_NOTHING, "no %s of %s matches", what, c->target.name);
 	else if (none)
@@ -809,7 +940,9 @@ messages_drop(struct ctl *c, enum key key, int64_t most, int64_t *gone)
 	if (most > 0)
 		(void)walk_key(&w, key);
 	*gone += w.done;
-	return c->status == 0 ? 0 : -1;
+	if (c->status != 0)
+		return -1;
+	return 0;
 }
 
 /* Reports what was changed, also after an error or an interruption. */
@@ -817,20 +950,42 @@ static void
 report(const struct walk *w, const struct action *a, bool dry)
 {
 	const struct ctl *c = w->ctl;
-	const char *queue = c->target.name, *thing = a->thing != NULL ? a->thing : a->what;
-	int64_t n = dry ? w->matched : w->done;
+	const char *queue = c->target.name, *thing = a->what, *member = a->word;
+	int64_t n = w->done;
 	char text[OUT_NUMBER_MAX];
-	json_t *o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
-	    a->member != NULL ? a->member : a->word, n, dry);
+	bool stopped = !dry && c->status != 0;
+	json_t *o;
 
+	if (dry)
+		n = w->matched;
+	if (a->thing != NULL)
+		thing = a->thing;
+	if (a->member != NULL)
+		member = a->member;
+	o = json_set(json_object(), "queue:s *:i dry_run:t", queue, member, n,
+	    dry);
 	if (a->part == PART_DEAD)
 		json_set(o, "complete:t", c->status == 0);
 	if (w->kept > 0)
 		json_set(o, "kept:i", w->kept);
 	out_number(n, text);
-	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", dry ? "would be " : "", a->word,
-	    dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,
-	    dry || c->status == 0 ? "" : "; stopped before the end, the rest is unchanged");
+	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", text_if(dry, "would be "),
+	    a->word, text_if(dry, ":"), text, thing, plural(n), queue,
+	    text_if(stopped, "; stopped before the end, "
+	    "the rest is unchanged"));
+}
+
+/* Asks whether so many messages may be changed. */
+static bool
+is_confirmed(struct ctl *c, int64_t n)
+{
+	const struct action *a = c->args.verb->action;
+	char text[OUT_NUMBER_MAX];
+
+	if (n == 0)
+		return false;
+	return ctl_confirm(c, "%s %s %s%s of %s", a->ask, out_number(n, text),
+	    a->what, plural(n), c->target.name);
 }
 
 void
@@ -843,23 +998,23 @@ messages_change(struct ctl *c)
 	    ((flags & VERB_ASKS_ALL) != 0 && ctl_given(c, OPT_ALL)));
 	const char *why = ctl_value(c, OPT_BURY_WHY);
 	struct walk w = { .ctl = c };
-	char *who, text[OUT_NUMBER_MAX];
+	char *who;
 
 	w.part = a->part;
 	if (begin(&w) == 0 && (dry || ask))
 		walk(&w);
-	if (c->status == 0 && !dry && (!ask || (w.matched > 0 && ctl_confirm(c, "%s %s %s%s of %s",
-	    a->ask, out_number(w.matched, text), a->what, w.matched == 1 ? "" : "s",
-	    c->target.name)))) {
+	if (c->status == 0 && !dry && (!ask || is_confirmed(c, w.matched))) {
 		ctl_catch_signals();
-		w.most = ask ? w.matched : 0;
+		if (ask)
+			w.most = w.matched;
 		w.matched = w.looked = w.total = 0;
 		memset(w.found, 0,
 		    (size_t)w.select.nids * sizeof(w.found[0]));
 		w.began = clock_mono();
 		w.action = a;
 		who = pausetext_who();
-		w.error = xasprintf("buried by %s%s%s", who, why[0] != '\0' ? ": " : "", why);
+		w.error = xasprintf("buried by %s%s%s", who,
+		    text_if(why[0] != '\0', ": "), why);
 		walk(&w);
 		free(w.error);
 		free(who);

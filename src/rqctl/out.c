@@ -34,33 +34,48 @@ out_init(void)
 	    (no == NULL || no[0] == '\0');
 }
 
-/* From the kernel, else from the environment; 0: no terminal. */
-static int
-terminal_size(bool width)
+/* The size that the kernel knows: 0 if it does not.  False: no terminal. */
+static bool
+terminal_size(struct winsize *ws)
 {
-	const char *env = getenv(width ? "COLUMNS" : "LINES");
-	struct winsize ws = { 0 };
-	int n;
-
+	memset(ws, 0, sizeof(*ws));
 	if (!isatty(STDOUT_FILENO))
-		return 0;
-	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws);
-	n = width ? ws.ws_col : ws.ws_row;
+		return false;
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, ws);
+	return true;
+}
+
+/* The number, else that of the environment, else the usual one. */
+static int
+size_known(int n, const char *variable, int usual)
+{
+	const char *env = getenv(variable);
+
 	if (n <= 0 && env != NULL)
 		n = atoi(env);
-	return n > 0 ? n : width ? 80 : 24;
+	if (n <= 0)
+		return usual;
+	return n;
 }
 
 int
 out_width(void)
 {
-	return terminal_size(true);
+	struct winsize ws;
+
+	if (!terminal_size(&ws))
+		return 0;
+	return size_known(ws.ws_col, "COLUMNS", 80);
 }
 
 int
 out_height(void)
 {
-	return terminal_size(false);
+	struct winsize ws;
+
+	if (!terminal_size(&ws))
+		return 0;
+	return size_known(ws.ws_row, "LINES", 24);
 }
 
 const char *
@@ -72,15 +87,17 @@ out_colour(enum colour c)
 		[COLOUR_YELLOW] = "\033[33m"
 	};
 
-	return colours ? codes[c] : "";
+	return text_if(colours, codes[c]);
 }
 
 /* Columns of a character; -1: do not show it, it is a control, invisible or reorders text. */
 static int
 columns_of(uint32_t c)
 {
+	if (c < 0x20 || c == 0x7f)
+		return -1;
 	if (c < 0x80)
-		return c >= 0x20 && c < 0x7f ? 1 : -1;
+		return 1;
 	if (!utf8 || !utf8_is_visible(c))
 		return -1;
 	return wcwidth((wchar_t)c);
@@ -125,8 +142,12 @@ escape(struct buf *b, const char *text, size_t len, bool tabs)
 		}
 		if (n == 0)
 			n = 1;
-		if (*text == '\n' || *text == '\t' || *text == '\r')
-			buf_printf(b, "\\%c", *text == '\n' ? 'n' : *text == '\t' ? 't' : 'r');
+		if (*text == '\n')
+			buf_puts(b, "\\n");
+		else if (*text == '\t')
+			buf_puts(b, "\\t");
+		else if (*text == '\r')
+			buf_puts(b, "\\r");
 		else
 			for (i = 0; i < n; i++)
 				buf_printf(b, "\\x%02x", (unsigned char)text[i]);
@@ -163,12 +184,15 @@ measure(const char *text, size_t room, size_t *used)
 	*used = 0;
 	while (at < len) {
 		n = utf8_decode(text + at, len - at, &c);
-		w = n > 0 ? columns_of(c) : 1;
-		w = w < 0 ? 1 : w;
+		w = -1;
+		if (n > 0)
+			w = columns_of(c);
+		if (w < 0)
+			w = 1;
 		if (*used + (size_t)w > room)
 			break;
 		*used += (size_t)w;
-		at += n > 0 ? n : 1;
+		at += size_max(n, 1);
 	}
 	return at;
 }
@@ -229,9 +253,13 @@ out_number(long long n, char *buf)
 void
 out_json(json_t *json, bool line)
 {
-	size_t flags = JSON_ENCODE_ANY | (line ? (size_t)JSON_COMPACT : (size_t)JSON_INDENT(2));
+	size_t flags = JSON_ENCODE_ANY;
 	char *text;
 
+	if (line)
+		flags |= JSON_COMPACT;
+	else
+		flags |= JSON_INDENT(2);
 	/* On a terminal, no byte of a message may act as a control character. */
 	if (isatty(STDOUT_FILENO))
 		flags |= JSON_ENSURE_ASCII;

@@ -33,15 +33,16 @@ snapshot_fleet(struct ctl *c, struct fleet *f)
 		return -1;
 	n = reply_len(index) / 2;
 	for (i = 0; i < n && rc == 0 && !fleet_is_full(f); i = end) {
-		end = i + BEATS < n ? i + BEATS : n;
+		end = size_min(i + BEATS, n);
 		for (k = i; k < end && rc == 0; k++) {
 			text = reply_str(reply_at(index, 2 * k), NULL);
 			rc = ask_append(c, "GETRANGE %s%s 0 %lld", KEYS_DAEMON_PREFIX,
-			    text != NULL ? text : "", (long long)BEAT_MAX);
+			    or_empty(text), (long long)BEAT_MAX);
 		}
 		for (k = i; k < end && rc == 0; k++) {
 			reply = ask_next(c);
-			rc = reply == NULL ? -1 : 0;
+			if (reply == NULL)
+				rc = -1;
 			text = reply_str(reply, &len);
 			if (rc == 0 && reply_str(reply_at(index, 2 * k), NULL) != NULL)
 				fleet_add(f, reply_str_at(index, 2 * k),
@@ -53,8 +54,10 @@ snapshot_fleet(struct ctl *c, struct fleet *f)
 	reply_free(index);
 	if (n == FLEET_MAX && rc == 0) {
 		all = ask_number(ask(c, "ZCARD %s", KEYS_DAEMONS));
-		f->unread = all > (int64_t)n ? (size_t)all - n : 0;
-		rc = all < 0 ? -1 : 0;
+		if (all < 0)
+			rc = -1;
+		else if ((size_t)all > n)
+			f->unread = (size_t)all - n;
 	}
 	if (rc == -1)
 		fleet_done(f);
@@ -114,7 +117,9 @@ snapshot_refresh(struct ctl *c)
 	while (rc == 0 && heard > fresh && fresh >= 0 && clock_mono() < until &&
 	    ctl_sleep(20 * MSEC))
 		fresh = ask_number(ask(c, "ZCOUNT %s %f +inf", KEYS_DAEMONS, since));
-	return rc == 0 && fresh >= 0 ? 0 : -1;
+	if (fresh < 0)
+		return -1;
+	return rc;
 }
 
 /* -- depths ----------------------------------------------------------------------- */
@@ -245,7 +250,7 @@ snapshot_take(struct ctl *c, struct snapshot *p)
 	} else {
 		/* Without a file, the queues are those that daemons serve, each once. */
 		served = fleet_served(&p->fleet, &p->n);
-		p->n = p->n < QUEUES_MAX ? p->n : QUEUES_MAX;
+		p->n = size_min(p->n, QUEUES_MAX);
 		p->targets = xcalloc(p->n + 1, sizeof(*p->targets));
 		for (size_t i = 0; i < p->n; i++) {
 			target_told(&p->targets[i], served[i].key, served[i].queue);
