@@ -1,6 +1,6 @@
 /*
- * For every file: allocation that cannot fail, attributes, minima, parts of texts, fatal
- * errors, causes, similar words, names of signals, and randomness.
+ * For every file: allocation that cannot fail, attributes, minima, parts of
+ * texts, fatal errors, causes, similar words, names of signals, and randomness.
  *
  * A failed allocation ends the process.  The supervisor restarts the daemon, and
  * every message in flight is redelivered when its lease ends.  No code in rqd tries
