@@ -36,7 +36,8 @@ static void
 peek_run(struct ctl *c)
 {
 	bool raw = ctl_given(c, OPT_RAW), held = ctl_given(c, OPT_HELD);
-	const char *columns = ">PLACE=place|ID=id|>BYTES=length|MESSAGE=message";
+	const char *columns = ">PLACE=place|ID=id|>BYTES=length|"
+	    "MESSAGE=message";
 	const char *is = "waits";
 	enum key key = KEY_QUEUE;
 	struct listing l;

@@ -308,8 +308,9 @@ show_letters(struct show *s)
 	struct letters l;
 	struct letter letter;
 	const struct bytes *message, *reason, *attempts;
-	char age[UNITS_TEXT_MAX];
+	char text[UNITS_TEXT_MAX];
 	json_t *facts;
+	double age;
 	int n, i;
 
 	letters_init(&l, s->ctl, &select);
@@ -320,12 +321,13 @@ show_letters(struct show *s)
 			message = &letter.field[FIELD_MESSAGE];
 			reason = &letter.field[FIELD_REASON];
 			attempts = &letter.field[FIELD_ATTEMPTS];
-			facts = json_set(json_object(), "letter:b age:f", letter.name.data,
-			    letter.name.len, s->now - letter.died);
+			age = s->now - letter.died;
+			facts = json_set(json_object(), "letter:b age:f",
+			    letter.name.data, letter.name.len, age);
 			buf_clear(&b);
 			buf_printf(&b, "letter %.*s, %s ago", (int)letter.name.len,
 			    letter.name.data,
-			    units_age(double_max(s->now - letter.died, 0), age));
+			    units_age(double_max(age, 0), text));
 			if (reason->data != NULL) {
 				buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
 				json_set(facts, "reason:b", reason->data, reason->len);
