@@ -104,7 +104,6 @@ purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *
 
 	if (t->left)
 		which = "left";
-
 	if (part->key == KEY_RETRY || part->key == KEY_HELD)
 		return messages_drop(c, part->key, counted, gone);
 	/* Ids that are due and those that are due later are in one zset. */
@@ -147,7 +146,6 @@ report(const struct ctl *c, const int64_t *n, int64_t missed)
 	if (missed > 0)
 		why = xasprintf("; %s of those counted were taken meanwhile: "
 		    "pause the queue to purge all", out_number(missed, number));
-
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
 			json_set(o, "*:i", parts[i].name, n[i]);

@@ -209,7 +209,6 @@ report_subscribers(const struct pushing *p)
 
 	if (p->most == 0)
 		lost = "the messages are lost";
-
 	fflush(stdout);
 	/* On a cluster PUBLISH counts the subscribers of one node only. */
 	if (ctl_is_cluster(p->ctl))
