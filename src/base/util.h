@@ -1,6 +1,6 @@
 /*
- * For every file: allocation that cannot fail, attributes, minima, parts of texts, fatal
- * errors, causes, similar words, names of signals, and randomness.
+ * For every file: allocation that cannot fail, attributes, minima, parts of
+ * texts, fatal errors, causes, similar words, names of signals, and randomness.
  *
  * A failed allocation ends the process.  The supervisor restarts the daemon, and
  * every message in flight is redelivered when its lease ends.  No code in rqd tries
@@ -62,6 +62,15 @@ int64_max(int64_t a, int64_t b)
 	return b;
 }
 
+/* b if a is NAN. */
+static inline double
+double_max(double a, double b)
+{
+	if (a > b)
+		return a;
+	return b;
+}
+
 /* Parts of a text: "%lld message%s", n, plural(n). */
 static inline const char *
 plural(int64_t n)
@@ -85,6 +94,15 @@ static inline const char *
 or_empty(const char *text)
 {
 	return text_if(text != NULL, text);
+}
+
+/* The text; NULL instead of "". */
+static inline const char *
+null_if_empty(const char *text)
+{
+	if (text[0] == '\0')
+		return NULL;
+	return text;
 }
 
 /* The object whose member ptr points at. */

@@ -16,22 +16,32 @@ static void
 add_pattern(struct buf *b, const char *key)
 {
 	bool quoted = strpbrk(key, "\"'\\") != NULL;
+	const char *begin = " ~", *escape = "\\", *end = "*";
 
-	buf_puts(b, quoted ? " \"~" : " ~");
+	if (quoted) {
+		begin = " \"~";
+		escape = "\\\\";
+		end = "*\"";
+	}
+	buf_puts(b, begin);
 	for (; *key != '\0'; key++) {
 		if (strchr("*?[]\\", *key) != NULL)
-			buf_puts(b, quoted ? "\\\\" : "\\");
+			buf_puts(b, escape);
 		if (quoted && strchr("\"\\", *key) != NULL)
 			buf_puts(b, "\\");
-		buf_addc(b, isspace((unsigned char)*key) ? '?' : *key);
+		if (isspace((unsigned char)*key))
+			buf_addc(b, '?');
+		else
+			buf_addc(b, *key);
 	}
-	buf_puts(b, quoted ? "*\"" : "*");
+	buf_puts(b, end);
 }
 
 static void
 acl_run(struct ctl *c)
 {
 	const struct redis_options *redis = &c->config->redis;
+	const char *user = "rqd";
 	struct buf b = BUF_INIT;
 	const struct queue_config *q;
 
@@ -39,8 +49,9 @@ acl_run(struct ctl *c)
 		ctl_error(c, EX_USAGE, "there is no configuration file with queues: use -c FILE");
 		return;
 	}
-	buf_printf(&b, "ACL SETUSER %s reset on >PASSWORD",
-	    redis->username[0] != '\0' ? redis->username : "rqd");
+	if (redis->username[0] != '\0')
+		user = redis->username;
+	buf_printf(&b, "ACL SETUSER %s reset on >PASSWORD", user);
 	for (size_t i = 0; i < c->config->nqueues; i++) {
 		q = c->config->queues[i];
 		for (size_t k = 0; k < config_key_count(q); k++)

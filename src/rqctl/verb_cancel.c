@@ -66,8 +66,10 @@ by_tag(const void *a, const void *b)
 {
 	const struct tag *x = a, *y = b;
 
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
+	if (x->len < y->len)
+		return -1;
+	if (x->len > y->len)
+		return 1;
 	return memcmp(x->text, y->text, x->len);
 }
 
@@ -95,6 +97,15 @@ forget_tags(struct canceller *j)
 	j->tags = NULL;
 }
 
+/* What was done with a message, besides that it was cancelled. */
+static const char *
+cancelled_how(const struct canceller *j)
+{
+	if (ctl_given(j->ctl, OPT_LETTER))
+		return " as a dead letter";
+	return text_if(j->retry, " and retried");
+}
+
 /*
  * Reports a message, and marks its id as found, also where the arguments repeat it.  place: where
  * the message was.  daemon: the one that runs it, or NULL.
@@ -111,20 +122,40 @@ report(const struct canceller *j, int which, const char *name, size_t len, const
 	for (int i = 0; i < j->select.nids; i++)
 		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0 &&
 		    (!idle || j->found[i] == NULL))
-			j->found[i] = idle ? place : "";
+			j->found[i] = text_if(idle, place);
 	if (place == NULL || idle)
 		return;
 	out_escape(&b, name, len);
 	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t retry:t dry_run:t",
 	    j->ctl->target.name, name, len, place, daemon, dead, j->retry, j->dry);
-	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", j->dry ? "would be " : "",
-	    dead ? " as a dead letter" : j->retry ? " and retried" : "", buf_str(&b),
-	    j->ctl->target.name, place, daemon != NULL ? " on " : "",
-	    daemon != NULL ? daemon : "");
+	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s",
+	    text_if(j->dry, "would be "), cancelled_how(j), buf_str(&b),
+	    j->ctl->target.name, place, text_if(daemon != NULL, " on "),
+	    or_empty(daemon));
 	buf_done(&b);
 }
 
+/* How many dead letters the queue keeps, for the scripts; 0: not known. */
+static long long
+dead_limit(const struct target *t)
+{
+	if (t->cfg == NULL)
+		return 0;
+	return (long long)t->cfg->dead_max;
+}
+
 /* -- waiting and delayed -------------------------------------------------------------- */
+
+/* What cancel_waiting.lua searches: a zset, or a list with its next end. */
+static const char *
+searched_type(const struct target *t, enum key key)
+{
+	if (key != KEY_QUEUE || t->source != SOURCE_LIST)
+		return "zset";
+	if (t->left)
+		return "left";
+	return "list";
+}
 
 /* Ends one message of a key.  Returns 1; 0 if it has left the key meanwhile; -1 after an error. */
 static int
@@ -132,23 +163,26 @@ cancel_waiting(struct canceller *j, enum key key, int which, const char *id, con
     size_t len)
 {
 	const struct target *t = &j->ctl->target;
-	const char *answer;
+	const char *answer, *mode = j->mode, *place = "waiting";
 	struct words w = ask_format("%s %s", t->keys.name[key], t->keys.name[KEY_DEAD]);
 	int nkeys = 2 + target_add_dead_key(t, &w);
 	struct redisReply *reply;
 	int rc = -1;
 
-	ask_add(&w, "%s %s %lld %s %s %lld %s", key != KEY_QUEUE || t->source != SOURCE_LIST ?
-	    "zset" : t->left ? "left" : "list", j->retry ? "look" : j->mode,
-	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
-	    (long long)j->scan, id);
+	if (j->retry)
+		mode = "look";
+	if (key == KEY_DELAYED)
+		place = "delayed";
+	ask_add(&w, "%s %s %lld %s %s %lld %s", searched_type(t, key), mode,
+	    dead_limit(t), j->ctl->config->name, j->error, (long long)j->scan,
+	    id);
 	words_mem(&w, data, len);
 	words_add(&w, t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel_waiting", nkeys, &w);
 	if ((answer = reply_str(reply, NULL)) != NULL)
 		rc = strcmp(answer, "ok") == 0;
 	if (rc == 1)
-		report(j, which, id, strlen(id), key == KEY_DELAYED ? "delayed" : "waiting", NULL);
+		report(j, which, id, strlen(id), place, NULL);
 	reply_free(reply);
 	return rc;
 }
@@ -160,9 +194,12 @@ selected(const struct canceller *j, const struct waiting *m, const char *id)
 	const struct target *t = &j->ctl->target;
 	char group[MESSAGE_ID_MAX + 1];
 
-	if (j->group != NULL)
-		return message_id_of(t->kind, t->group_by, m->data, m->len, group) == 0 &&
-		    strcmp(group, j->group) == 0 ? 0 : -1;
+	if (j->group != NULL) {
+		if (message_id_of(t->kind, t->group_by, m->data, m->len,
+		    group) == 0 && strcmp(group, j->group) == 0)
+			return 0;
+		return -1;
+	}
 	for (int i = 0; i < j->select.nids; i++)
 		if (id[0] != '\0' && strcmp(j->select.ids[i], id) == 0)
 			return i;
@@ -192,7 +229,9 @@ cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
 		if (rc == 1 && !j->dry && !j->retry)
 			visit_gone(&v, &m);
 	}
-	return visit_end(&v) == -1 || rc == -1 ? -1 : 0;
+	if (visit_end(&v) == -1 || rc == -1)
+		return -1;
+	return 0;
 }
 
 /* total: how many entries the key has; -1: counting them failed.  Returns 0, or -1 to stop. */
@@ -203,12 +242,14 @@ cancel_key(struct canceller *j, enum key key, int64_t total)
 
 	if (total > j->scan)
 		j->beyond += total - j->scan;
-	for (hi = total < j->scan ? total : j->scan; hi > 0; hi = lo) {
-		lo = hi > WAITING_PAGE ? hi - WAITING_PAGE : 0;
+	for (hi = int64_min(total, j->scan); hi > 0; hi = lo) {
+		lo = int64_max(hi - WAITING_PAGE, 0);
 		if (ctl_interrupted() || cancel_window(j, key, lo, hi) == -1)
 			return -1;
 	}
-	return total == -1 ? -1 : 0;
+	if (total == -1)
+		return -1;
+	return 0;
 }
 
 /* -- deliveries ------------------------------------------------------------------------- */
@@ -218,16 +259,18 @@ static void
 add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 {
 	const struct target *t = &j->ctl->target;
-	struct redisReply *reply;
+	const char *backup = t->keys.name[KEY_BACKUP];
+	struct redisReply *reply = NULL;
 	struct buf b = BUF_INIT;
 	double left = NAN;
 
-	reply = j->dry || t->cfg == NULL ? NULL :
-	    ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
-	if (reply != NULL)
-		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
-		    clock_seconds(t->cfg->lease) -
-		    ask_time_of(j->ctl, t->keys.name[KEY_BACKUP]);
+	if (!j->dry && t->cfg != NULL)
+		reply = ask(j->ctl, "ZSCORE %s %.*s", backup, (int)len, tag);
+	if (reply != NULL && reply_is_nil(reply))
+		left = -1;
+	else if (reply != NULL)
+		left = reply_double(reply, 0) + clock_seconds(t->cfg->lease) -
+		    ask_time_of(j->ctl, backup);
 	reply_free(reply);
 	out_escape(&b, tag, len);
 	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), xstrdup(daemon), left };
@@ -246,7 +289,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	char *const *k = t->keys.name, daemon[DELIVERY_INSTANCE];
 	struct redisReply *reply;
 	struct words w;
-	const char *state;
+	const char *state, *place;
 	int nkeys;
 
 	if (!add_once(j, tag, len))
@@ -254,9 +297,9 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	w = ask_format("%s %s %s %s %s %s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
 	    k[KEY_DELIVERY], k[KEY_DEAD], k[KEY_QUEUE], k[KEY_HELD], k[KEY_GROUP], k[KEY_ORDER]);
 	nkeys = 9 + target_add_dead_key(t, &w);
-	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode,
-	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
-	    (int)len, tag, keys_group(&t->keys), t->dead_tell);
+	ask_add(&w, "%s %lld %s %s %.*s %s %s", j->mode, dead_limit(t),
+	    j->ctl->config->name, j->who, (int)len, tag,
+	    keys_group(&t->keys), t->dead_tell);
 	reply = ask_script_words(j->ctl, "cancel", nkeys, &w);
 	if ((reply = ask_check(j->ctl, reply, form)) == NULL)
 		return -1;
@@ -268,9 +311,13 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 	} else if (strcmp(state, "unknown") != 0) {
 		delivery_instance(reply_str_at(reply, CANCEL_TOKEN), daemon);
 		/* report() keeps the place of a message that does not run: no text of the reply. */
-		report(j, which, tag, len, strcmp(state, "waiting") == 0 ? "retry" :
-		    strcmp(state, "held") == 0 ? "held" : state,
-		    daemon[0] != '\0' ? daemon : NULL);
+		if (strcmp(state, "waiting") == 0)
+			place = "retry";
+		else if (strcmp(state, "held") == 0)
+			place = "held";
+		else
+			place = state;
+		report(j, which, tag, len, place, null_if_empty(daemon));
 		if (daemon[0] != '\0')
 			add_marked(j, daemon, tag, len);
 	}
@@ -294,8 +341,11 @@ cancel_further(struct canceller *j)
 
 	if (j->select.nids > 1)
 		buf_puts(&pattern, "*");
-	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
-		buf_printf(&pattern, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
+	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++) {
+		if (strchr("*?[]\\", *p) != NULL)
+			buf_addc(&pattern, '\\');
+		buf_addc(&pattern, *p);
+	}
 	buf_puts(&pattern, "#*");
 	do {
 		reply = ask_check(j->ctl, ask(j->ctl, "HSCAN %s %s MATCH %s COUNT 500",
@@ -312,7 +362,8 @@ cancel_further(struct canceller *j)
 					break;
 				}
 		}
-		rc = reply == NULL || ctl_interrupted() ? -1 : rc;
+		if (reply == NULL || ctl_interrupted())
+			rc = -1;
 		if (rc == 0)
 			snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
 		reply_free(reply);
@@ -347,15 +398,30 @@ cancel_group(struct canceller *j)
 		return -1;
 	for (size_t i = 0; rc == 0 && i < reply_len(rows) && !ctl_interrupted(); i++) {
 		row = reply_str(reply_at(rows, i), &len);
-		tag = row != NULL && len > skip ? memchr(row + skip, '\0', len - skip) : NULL;
+		tag = NULL;
+		if (row != NULL && len > skip)
+			tag = memchr(row + skip, '\0', len - skip);
 		if (tag++ != NULL)
 			rc = cancel_tag(j, 0, tag, len - (size_t)(tag - row));
 	}
 	reply_free(rows);
-	return ctl_interrupted() ? -1 : rc;
+	if (ctl_interrupted())
+		return -1;
+	return rc;
 }
 
 /* -- the end ------------------------------------------------------------------------------ */
+
+/* What the next daemon does with a message whose lease has ended. */
+static const char *
+end_of_marked(const struct canceller *j)
+{
+	if (ctl_given(j->ctl, OPT_LETTER))
+		return "makes it a dead letter";
+	if (j->retry)
+		return "runs it again";
+	return "drops it";
+}
 
 /*
  * Reports a daemon that is not subscribed to its control channel, and when its messages end if it
@@ -365,9 +431,7 @@ cancel_group(struct canceller *j)
 static void
 note_unheard(struct canceller *j, const char *daemon)
 {
-	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" :
-	    j->retry ? "runs it again" : "drops it";
-	const char *queue = j->ctl->target.name;
+	const char *what = end_of_marked(j), *queue = j->ctl->target.name;
 	const struct marked *m;
 	char age[UNITS_TEXT_MAX];
 
@@ -423,11 +487,13 @@ not_found(struct canceller *j, const char *id, const char *place)
 {
 	const struct target *t = &j->ctl->target;
 	struct redisReply *reply;
-	const char *state;
+	const char *state, *does = "waits or runs";
 
+	if (j->retry)
+		does = "runs";
 	if (j->group != NULL) {
-		ctl_error(j->ctl, EX_NOTHING, "%s has no message of group %s that %s", t->name,
-		    id, j->retry ? "runs" : "waits or runs");
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message of group %s "
+		    "that %s", t->name, id, does);
 		return;
 	}
 	if (place != NULL) {
@@ -512,7 +578,7 @@ cancel_in_key(struct canceller *j)
 		return -1;
 	if (source == SOURCE_LIST) {
 		waiting = ask_number(ask(j->ctl, "LLEN %s", k[KEY_QUEUE]));
-		j->waiting = waiting > j->waiting ? waiting : j->waiting;
+		j->waiting = int64_max(waiting, j->waiting);
 		if (cancel_key(j, KEY_QUEUE, waiting) == -1)
 			return -1;
 	}
@@ -522,7 +588,22 @@ cancel_in_key(struct canceller *j)
 	for (i = 0; i < j->select.nids; i++)
 		if (cancel_tag(j, i, id[i], strlen(id[i])) == -1)
 			return -1;
-	return source == SOURCE_IDS ? 0 : cancel_further(j);
+	if (source == SOURCE_IDS)
+		return 0;
+	return cancel_further(j);
+}
+
+/* What cancel.lua does with a message. */
+static const char *
+cancel_mode(const struct ctl *c)
+{
+	if (ctl_given(c, OPT_DRY_RUN))
+		return "look";
+	if (ctl_given(c, OPT_RERUN))
+		return "retry";
+	if (ctl_given(c, OPT_LETTER))
+		return "dead";
+	return "drop";
 }
 
 static void
@@ -530,9 +611,7 @@ cancel_run(struct ctl *c)
 {
 	struct canceller j = {
 		.ctl = c, .scan = SCAN, .dry = ctl_given(c, OPT_DRY_RUN),
-		.retry = ctl_given(c, OPT_RERUN),
-		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" : ctl_given(c, OPT_RERUN) ? "retry" :
-		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
+		.retry = ctl_given(c, OPT_RERUN), .mode = cancel_mode(c)
 	};
 	char *who;
 	int i, rc = 0;
@@ -571,7 +650,8 @@ cancel_run(struct ctl *c)
 	j.found = xcalloc((size_t)j.select.nids, sizeof(j.found[0]));
 
 	EACH_KEY(k, &c->target)
-		rc = rc == 0 ? cancel_in_key(&j) : rc;
+		if (rc == 0)
+			rc = cancel_in_key(&j);
 	tell_daemons(&j);	/* even after an error: some may be marked */
 	for (i = 0; i < j.select.nids && rc == 0; i++)
 		if (j.found[i] == NULL || j.found[i][0] != '\0')

@@ -55,8 +55,8 @@ struct problems {
 static void
 add_problem(struct problems *f, enum level level, const char *queue, char *text)
 {
-	words_fmt(&f->found[level], "%s%s%s", queue != NULL ? queue : "",
-	    queue != NULL ? ": " : "", text);
+	words_fmt(&f->found[level], "%s%s%s", or_empty(queue),
+	    text_if(queue != NULL, ": "), text);
 	json_array_append_new(f->json[level], json_set(json_object(), "level:s queue:s text:s",
 	    level_name(level), queue, text));
 	free(text);
@@ -115,7 +115,7 @@ check_server(struct problems *f, const char *at, const char *refuses, bool clock
 	judge_server(&(struct server_facts){
 		.used = strtoull(used, NULL, 10), .max = strtoull(most, NULL, 10),
 		.policy = policy, .role = role, .version = version,
-		.refuses = refuses != NULL ? refuses : "",
+		.refuses = or_empty(refuses),
 	}, take_finding, &to);
 	free(policy);
 	free(version);
@@ -136,12 +136,18 @@ check_servers(struct problems *f, const struct snapshot *p, bool clock)
 
 	for (size_t i = 0; i < n; i++) {
 		ask_master(f->ctl, i);
-		at = cluster ? xasprintf("%s: ", sync_chosen(f->ctl->client)) : xstrdup("");
-		check_server(f, at, cluster ? NULL : p->refuses, clock);
-		free(at);
+		if (cluster) {
+			at = xasprintf("%s: ", sync_chosen(f->ctl->client));
+			check_server(f, at, NULL, clock);
+			free(at);
+		} else {
+			check_server(f, "", p->refuses, clock);
+		}
 		lost = lost || is_volatile(f->ctl);
-		value = cluster && !full ?
-		    ask_config(f->ctl, "cluster-require-full-coverage") : NULL;
+		value = NULL;
+		if (cluster && !full)
+			value = ask_config(f->ctl,
+			    "cluster-require-full-coverage");
 		full |= value != NULL && strcmp(value, "yes") == 0;
 		free(value);
 	}
@@ -194,11 +200,13 @@ check_settings(struct problems *f, const struct snapshot *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const struct service *s = &p->services[i];
-	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
+	double lease, want = 0;
 	const char *group, *instance, *own = keys_group(&t->keys);
 	bool leases = !s->leases_differ, groups = kind_has(t->kind, TRAIT_CONSUMER_GROUP);
 	const json_t *q;
 
+	if (t->cfg != NULL)
+		want = (double)t->cfg->lease / 1e6;
 	for (size_t k = 0; k < p->fleet.n; k++) {
 		q = fleet_queue(&p->fleet.daemons[k], t->key);
 		instance = p->fleet.daemons[k].instance;
@@ -230,10 +238,16 @@ read_limit(const char *text, bool durations, double *ret)
 	usec_t duration = 0;
 	int64_t count = 0;
 
-	if ((durations ? units_parse_duration(text, &duration) :
-	    units_parse_int(text, &count)) == -1 || count < 0 || count > COUNT_MAX)
+	if (durations) {
+		if (units_parse_duration(text, &duration) == -1)
+			return -1;
+		*ret = (double)duration / 1e6;
+		return 0;
+	}
+	if (units_parse_int(text, &count) == -1 || count < 0 ||
+	    count > COUNT_MAX)
 		return -1;
-	*ret = durations ? (double)duration / 1e6 : (double)count;
+	*ret = (double)count;
 	return 0;
 }
 
@@ -244,6 +258,8 @@ read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 	enum opt o = measures[m].option;
 	const char *name = opt_table[o].name, *text = ctl_value(c, o);
 	bool durations = measures[m].unit[0] != '\0';
+	const char *what = "counts from 0 to 1000000000000";
+	const char *one = "10", *both = "10:100";	/* examples */
 	size_t n = strcspn(text, ":");
 	char *first;
 	int rc = 0;
@@ -251,6 +267,11 @@ read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 	*ret = (struct threshold){ NAN, NAN };
 	if (!ctl_given(c, o))
 		return 0;
+	if (durations) {
+		what = "durations";
+		one = "5m";
+		both = "5m:30m";
+	}
 	first = xstrndup(text, n);
 	if (n > 0 || text[n] == '\0')
 		rc = read_limit(first, durations, &ret->warning);
@@ -259,13 +280,34 @@ read_threshold(struct ctl *c, enum measure m, struct threshold *ret)
 	free(first);
 	if (rc == -1)
 		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not WARN, WARN:CRIT or :CRIT with "
-		    "%s: write %s", name, text,
-		    durations ? "durations" : "counts from 0 to 1000000000000",
-		    durations ? "5m or 5m:30m" : "10 or 10:100");
+		    "%s: write %s or %s", name, text, what, one, both);
 	if (ret->critical < ret->warning)
 		return ctl_error(c, EX_USAGE, "--%s: \"%s\": CRIT must not be below WARN: "
-		    "write %s", name, text, durations ? "5m:30m" : "10:100");
+		    "write %s", name, text, both);
 	return 0;
+}
+
+/* The figure; NAN: not known; < 0: the kind does not have it. */
+static double
+measured(const struct snapshot *p, size_t i, enum measure m)
+{
+	const struct depth *d = &p->depths[i];
+	struct facts facts = snapshot_facts(p, i);
+	double latency = facts_latency(&facts);
+	int64_t n = d->dead;
+
+	if (m == MEASURE_LATENCY) {
+		if (!kind_waits(facts.kind))
+			return -1;
+		if (latency >= 0)
+			return latency;
+		return NAN;
+	}
+	if (m == MEASURE_WAITING)
+		n = d->waiting;
+	if (n < 0 && d->problem != NULL)
+		return NAN;
+	return (double)n;
 }
 
 static void
@@ -274,31 +316,28 @@ check_measure(struct problems *f, const struct snapshot *p, size_t i, enum measu
 	const struct threshold *t = &f->limits[m];
 	const struct depth *d = &p->depths[i];
 	const char *name = p->targets[i].name;
-	struct facts facts = snapshot_facts(p, i);
+	const char *wait = "s wait";
 	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
-	double value, limit;
-	int64_t n = m == MEASURE_WAITING ? d->waiting : d->dead;
-	enum level level;
+	double value = measured(p, i, m), limit = t->warning;
+	enum level level = LEVEL_WARNING;
 
-	/* NAN: not known; < 0: the kind does not have it. */
-	value = n < 0 && d->problem != NULL ? NAN : (double)n;
-	if (m == MEASURE_LATENCY) {
-		value = facts_latency(&facts);
-		value = !kind_waits(facts.kind) ? -1 : value >= 0 ? value : NAN;
-	}
 	if (value < 0)
 		return;
-	level = value > t->critical ? LEVEL_ERROR : LEVEL_WARNING;
-	limit = level == LEVEL_ERROR ? t->critical : t->warning;
+	if (value > t->critical) {
+		level = LEVEL_ERROR;
+		limit = t->critical;
+	}
+	if (value == 1)
+		wait = " waits";
 	if (value > limit && m == MEASURE_LATENCY)
 		find(f, level, name, "a message has waited %s, longer than %s",
 		    units_age(value, age), units_age(limit, most));
 	else if (value > limit && m == MEASURE_WAITING)
 		find(f, level, name, "%.0f message%s, more than %.0f", value,
-		    value == 1 ? " waits" : "s wait", limit);
+		    wait, limit);
 	else if (value > limit)
 		find(f, level, name, "%.0f dead letter%s, more than %.0f", value,
-		    value == 1 ? "" : "s", limit);
+		    text_if(value != 1, "s"), limit);
 	/* A queue without a daemon is a problem by itself, unless other programs consume it. */
 	else if (isnan(value) && m == MEASURE_LATENCY && d->problem == NULL &&
 	    p->services[i].daemons > 0 && ctl_given(f->ctl, OPT_WARN_LATENCY))
@@ -311,15 +350,15 @@ check_measure(struct problems *f, const struct snapshot *p, size_t i, enum measu
 static int64_t
 delayed_due(struct problems *f, struct target *t, const struct depth *d)
 {
-	bool delayed = d->problem == NULL && d->delayed > 0;
-	double now = delayed ? ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]) : 0;
 	int64_t due = 0;
+	double now;
 
+	if (d->problem != NULL || d->delayed <= 0)
+		return 0;
+	now = ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]);
 	EACH_KEY(i, t) {
 		const char *key = t->keys.name[KEY_DELAYED];
 
-		if (!delayed)
-			continue;
 		due += ask_number(ask(f->ctl, "ZCOUNT %s -inf %f", key, now));
 		/* Producers may write milliseconds, too. */
 		due += ask_number(ask(f->ctl, "ZCOUNT %s 1e11 %f", key, now * 1e3));
@@ -337,7 +376,7 @@ check_queue(struct problems *f, const struct snapshot *p, size_t i)
 	    .dead_is_fine = ctl_given(f->ctl, OPT_WARN_DEAD) };
 	struct finder to = { .problems = f, .queue = name, .at = "" };
 	int64_t orphans = d->own - d->in_flight - d->retry -
-	    (d->held > 0 ? d->held : 0);	/* < 0: the kind has none */
+	    int64_max(d->held, 0);	/* < 0: the kind has none */
 
 	if (facts.elsewhere && facts.service->daemons == 0)
 		facts.delayed_due = delayed_due(f, &p->targets[i], d);
@@ -368,8 +407,9 @@ check_status(int status)
 {
 	if (status <= statuses[LEVEL_UNKNOWN])
 		return status;
-	return statuses[status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? LEVEL_ERROR :
-	    LEVEL_UNKNOWN];
+	if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
+		return statuses[LEVEL_ERROR];
+	return statuses[LEVEL_UNKNOWN];
 }
 
 /* Prints what was found, and sets the exit status. */
@@ -463,6 +503,7 @@ check_strays(struct problems *f, const struct snapshot *p)
 	const char *key, *name;
 	char **keys, *braced;
 	int64_t n, dead;
+	enum level level;
 	bool known;
 
 	if (c->args.nwords > 0 || p->fleet.ignored + p->fleet.unread > 0)
@@ -496,7 +537,10 @@ check_strays(struct problems *f, const struct snapshot *p)
 	known = s.n > 0 && snapshot_depths(c, s.targets, s.n, depths) == 0;
 	for (size_t i = 0; known && i < s.n; i++) {
 		n = depth_messages(&depths[i]);
-		dead = depths[i].dead > 0 ? depths[i].dead : 0;
+		dead = int64_max(depths[i].dead, 0);
+		level = LEVEL_ERROR;
+		if (dead == n)
+			level = LEVEL_WARNING;
 		braced = xasprintf("{%s}", s.targets[i].name);
 		name = fleet_text(s.known, braced);
 		if (n > 0 && name[0] != '\0')
@@ -504,7 +548,7 @@ check_strays(struct problems *f, const struct snapshot *p)
 			    "messages: %lld; push to the keys that rqctl queues --keys %s prints",
 			    (long long)n, name);
 		else if (n > 0)
-			find(f, dead == n ? LEVEL_WARNING : LEVEL_ERROR, s.targets[i].name,
+			find(f, level, s.targets[i].name,
 			    "no configuration names it, and it holds messages: %lld, of these "
 			    "%lld dead", (long long)n, (long long)dead);
 		free(braced);

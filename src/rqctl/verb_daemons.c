@@ -20,13 +20,14 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
 		/* "orders mail(suspended)" */
-		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", name);
+		buf_printf(&b, "%s%s", text_if(b.len > 0, " "), name);
 		if (fleet_state(q) != QUEUE_RUNNING)
 			buf_printf(&b, "(%s)", fleet_state_name(fleet_state(q)));
 	}
 	listing_row(l, json_set(json_copy(d->beat), "seen:f .daemon:s .version:s .pid:i .up:f "
 	    ".ago:f .config:j .queues:s", d->seen, d->instance, fleet_text(d->beat, "version"),
-	    fleet_count(d->beat, "pid"), now - started, now > d->seen ? now - d->seen : 0,
+	    fleet_count(d->beat, "pid"), now - started,
+	    double_max(now - d->seen, 0),
 	    json_sprintf("%.8s", fleet_text(d->beat, "config")), buf_str(&b)));
 	buf_done(&b);
 }
@@ -84,7 +85,7 @@ daemons_run(struct ctl *c)
 		list_differences(&f);
 	if (f.ignored > 0)
 		ctl_note("skipped %zu heartbeat%s: too large, or not readable", f.ignored,
-		    f.ignored == 1 ? "" : "s");
+		    plural(f.ignored));
 	if (f.unread > 0)
 		ctl_note("these are of the latest %d daemons; %s has %zu more, alive or not",
 		    FLEET_MAX, KEYS_DAEMONS, f.unread);

@@ -8,7 +8,9 @@ drop_letters(struct walk *w, const struct words *members, int i, int n, int64_t 
 
 	messages_add(&words, members, i, n);
 	*gone = ask_number(ask_words(w->ctl, &words));
-	return *gone == -1 ? -1 : n;
+	if (*gone == -1)
+		return -1;
+	return n;
 }
 
 static const struct action action = {

@@ -10,18 +10,21 @@ retry_letters(struct walk *w, const struct words *members, int i, int n, int64_t
 	char *const *k = w->ctl->target.keys.name;
 	bool ids = w->ctl->target.source == SOURCE_IDS;
 	struct redisReply *reply;
+	const char *script = "dead_retry";
 	struct words words;
-	int did = -1;
+	int nkeys = 5, did = -1;
 
-	if (ids)
+	if (ids) {
+		script = "unique_dead_retry";
+		nkeys = 6;
 		words = ask_format("%s %s %s %s %s %s " MESSAGES_BYTES, k[KEY_QUEUE], dead,
 		    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
-	else
+	} else {
 		words = ask_format("%s %s %s %s %s " MESSAGES_BYTES, k[KEY_BACKUP],
 		    k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], dead);
+	}
 	messages_add(&words, members, i, n);
-	reply = ids ? ask_script_words(w->ctl, "unique_dead_retry", 6, &words) :
-	    ask_script_words(w->ctl, "dead_retry", 5, &words);
+	reply = ask_script_words(w->ctl, script, nkeys, &words);
 	if (reply != NULL) {
 		did = (int)reply_int_at(reply, RETRY_DONE);
 		*gone = reply_int_at(reply, RETRY_MOVED);

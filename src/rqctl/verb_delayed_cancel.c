@@ -11,7 +11,9 @@ drop_delayed(struct walk *w, const struct words *members, int i, int n, int64_t 
 	words = ask_format("ZREM %s", w->ctl->target.keys.name[w->at.key]);
 	messages_add(&words, members, i, n);
 	*gone = ask_number(ask_words(w->ctl, &words));
-	return *gone == -1 ? -1 : n;
+	if (*gone == -1)
+		return -1;
+	return n;
 }
 
 static const struct action action = {

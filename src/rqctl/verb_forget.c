@@ -39,8 +39,10 @@ run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages,
 		for (size_t i = 0; i < KEY_MAX; i++)
 			words_mem(&w, k->name[order[i]], k->len[order[i]]);
 		ask_add(&w, "%s", how);
-		reply = c->status == 0 ?
-		    ask_script_words(c, "forget_queue", KEY_MAX, &w) : NULL;
+		reply = NULL;
+		if (c->status == 0)
+			reply = ask_script_words(c, "forget_queue", KEY_MAX,
+			    &w);
 		found = reply_int_at(reply, FORGET_MESSAGES);
 		if (how[0] == '\0' && found > 0) {
 			*kept += found;
@@ -51,7 +53,9 @@ run_script(struct ctl *c, const char *how, int64_t *nkeys, int64_t *messages,
 		reply_free(reply);
 		words_done(&w);
 	}
-	return c->status == 0 ? 0 : -1;
+	if (c->status != 0)
+		return -1;
+	return 0;
 }
 
 /*
@@ -114,8 +118,8 @@ static char *
 amount(const char *name, int64_t nkeys, int64_t messages)
 {
 	return xasprintf("%lld key%s and %lld message%s of %s",
-	    (long long)nkeys, nkeys == 1 ? "" : "s", (long long)messages,
-	    messages == 1 ? "" : "s", name);
+	    (long long)nkeys, plural(nkeys), (long long)messages,
+	    plural(messages), name);
 }
 
 static void
@@ -124,12 +128,16 @@ report(struct ctl *c, const char *name, int64_t nkeys, int64_t messages,
 {
 	bool dry = ctl_given(c, OPT_DRY_RUN);
 	char *what = amount(name, nkeys, messages);
+	const char *did = "forgot";
+
+	if (dry)
+		did = "would forget";
 
 	ctl_result(c, json_set(json_object(),
 	    "queue:s keys:i messages:i dry_run:t complete:t", name, nkeys,
-	    messages, dry, complete), "%s %s%s",
-	    dry ? "would forget" : "forgot", what,
-	    complete ? "" : "; stopped before the end, the rest is unchanged");
+	    messages, dry, complete), "%s %s%s", did, what,
+	    text_if(!complete,
+		"; stopped before the end, the rest is unchanged"));
 	free(what);
 }
 
@@ -153,17 +161,18 @@ confirm(struct ctl *c, const char *what)
 static void
 forget(struct ctl *c, const char *name)
 {
-	bool force = ctl_given(c, OPT_FORCE);
+	const char *how = text_if(ctl_given(c, OPT_FORCE), "force");
+	const char *stays = "nothing was deleted";
 	int64_t nkeys, messages, kept;
-	int rc = run_script(c, force ? "force" : "", &nkeys, &messages, &kept);
+	int rc = run_script(c, how, &nkeys, &messages, &kept);
 
+	if (c->target.nkeys > 1)
+		stays = "their shards were not deleted";
 	if ((rc == 0 && kept == 0) || nkeys > 0)
 		report(c, name, nkeys, messages, rc == 0 && kept == 0);
 	if (kept > 0)
 		ctl_error(c, EX_TEMPFAIL,
-		    "messages were pushed to %s meanwhile: %s", name,
-		    c->target.nkeys > 1 ? "their shards were not deleted" :
-		    "nothing was deleted");
+		    "messages were pushed to %s meanwhile: %s", name, stays);
 	audit_removed(c, "forget --force", messages);
 	if (c->status == 0)
 		json_decref(in_index(c, c->target.key, true));
@@ -204,7 +213,7 @@ forget_run(struct ctl *c)
 	else if (messages > 0 && !force)
 		ctl_error(c, EX_TEMPFAIL, "%s holds %lld message%s: let a queue take them, or "
 		    "delete them with --force", name, (long long)messages,
-		    messages == 1 ? "" : "s");
+		    plural(messages));
 	else if (ctl_given(c, OPT_DRY_RUN))
 		report(c, name, nkeys, messages, true);
 	else if (confirm(c, what))

@@ -42,15 +42,17 @@ static void
 print_options(uint64_t set)
 {
 	const struct opt_def *o;
-	char left[64];
+	char left[64], letter[sizeof("-x, ")];
 
 	for (size_t i = 0; i < OPT_MAX; i++) {
 		if ((set >> i & 1) == 0)
 			continue;
 		o = &opt_table[i];
-		snprintf(left, sizeof(left), "%c%c%s--%s%s%s", o->letter != 0 ? '-' : ' ',
-		    o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "  ", o->name,
-		    o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+		strcpy(letter, "    ");
+		if (o->letter != 0)
+			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name,
+		    text_if(o->arg != NULL, " "), or_empty(o->arg));
 		printf("  %-24s %s\n", left, o->help);
 	}
 }
@@ -67,7 +69,7 @@ print_wrapped(const char *text)
 			putchar('\n');
 			column = 0;
 		}
-		printf("%s%.*s", column > 0 ? " " : "", (int)n, text);
+		printf("%s%.*s", text_if(column > 0, " "), (int)n, text);
 		column += n + (column > 0);
 	}
 	putchar('\n');
@@ -78,7 +80,7 @@ help_print(const struct verb *v)
 {
 	if (v != NULL) {
 		printf("usage: rqctl %s%s%s\n\n%s\n", v->name,
-		    v->args[0] != '\0' ? " " : "", v->args, v->help);
+		    text_if(v->args[0] != '\0', " "), v->args, v->help);
 		if (v->more != NULL)
 			print_wrapped(v->more);
 		puts("\nOptions:");
@@ -110,11 +112,14 @@ static void
 offer_verb(const char *word, size_t n, const struct verb *v)
 {
 	char *name = xstrndup(word, n);
+	const char *help = "";
 	int ignored;
 
 	if (word[n] != '\0')
 		v = verb_find(name, NULL, &ignored);
-	printf("%s\t%s\n", name, v != NULL ? v->help : "");
+	if (v != NULL)
+		help = v->help;
+	printf("%s\t%s\n", name, help);
 	free(name);
 }
 
@@ -140,12 +145,14 @@ static void
 offer_options(uint64_t set)
 {
 	const struct opt_def *o;
+	bool needs;
 
 	for (size_t i = 0; i < OPT_MAX; i++) {
 		o = &opt_table[i];
+		needs = o->arg != NULL && !opt_is_optional(o);
 		if (set >> i & 1)
-			printf("--%s%s\t%s\n", o->name,
-			    o->arg != NULL && !opt_is_optional(o) ? "=" : "", o->help);
+			printf("--%s%s\t%s\n", o->name, text_if(needs, "="),
+			    o->help);
 	}
 }
 
@@ -155,22 +162,32 @@ offer(const char *const *words, size_t n)
 {
 	struct ctl typed = { .hold = true };	/* the command line so far */
 	struct args *a = &typed.args;
-	const char *last = n > 0 ? words[n - 1] : "";
+	const char *last = "";
 	char **argv = xcalloc(n + 2, sizeof(*argv)), *cause = NULL;
 	const struct verb *v;
+	int argc = 1;
 	bool value;
+
+	if (n > 0) {
+		last = words[n - 1];
+		argc = (int)n;
+	}
 
 	argv[0] = (char *)(uintptr_t)"rqctl";
 	for (size_t i = 1; i < n; i++)
 		argv[i] = (char *)(uintptr_t)words[i - 1];
-	(void)!args_parse(a, n > 0 ? (int)n : 1, argv, &cause);	/* it is not complete */
+	(void)!args_parse(a, argc, argv, &cause);	/* it is not complete */
 	free(cause);
 	v = a->verb;
 	value = a->open || (last[0] == '-' && strchr(last, '=') != NULL);
 	if (!value && last[0] == '-')
 		offer_options(verb_options(v));
-	else if (!value && (v != NULL ? a->nwords == 0 : a->nwords <= 1))
-		offer_verbs(v != NULL ? v->name : a->nwords > 0 ? a->words[0] : "");
+	else if (!value && v != NULL && a->nwords == 0)
+		offer_verbs(v->name);
+	else if (!value && v == NULL && a->nwords == 0)
+		offer_verbs("");
+	else if (!value && v == NULL && a->nwords == 1)
+		offer_verbs(a->words[0]);
 	if (!value && last[0] != '-' && v != NULL && ((v->flags & VERB_QUEUES) != 0 ||
 	    ((v->flags & VERB_TARGET) != 0 && a->nwords == 0))) {
 		a->verb = &verb_queues;

@@ -104,10 +104,21 @@ exited(struct child *child, const struct child_exit *x)
 	struct locked *r = CONTAINER_OF(child, struct locked, child);
 
 	r->exited = true;
-	r->status = x->signaled ? 128 + x->code : x->code;
+	r->status = x->code;
+	if (x->signaled)
+		r->status += 128;
 	/* When the lock is lost, no process may continue. */
 	if (!r->ending || proc_kill_below(SIGTERM) == 0)
 		finish(r);
+}
+
+/* The exit status when a command cannot be executed, as of a shell. */
+static int
+unexecuted_status(int error)
+{
+	if (error == ENOENT)
+		return 127;
+	return 126;
 }
 
 /* Runs in the child: executes the command, or writes errno to `report`. */
@@ -125,7 +136,7 @@ become(const struct locked *r, pid_t parent, int report)
 	execvp(r->argv[0], r->argv);
 	error = errno;
 	(void)!write(report, &error, sizeof(error));
-	_exit(error == ENOENT ? 127 : 126);
+	_exit(unexecuted_status(error));
 }
 
 static void
@@ -149,8 +160,8 @@ held(void *arg)
 	child_watch(&r->child, pid);
 	/* Why the command could not be executed, if so; the child exits by itself. */
 	if (read(fd[0], &error, sizeof(error)) == sizeof(error))
-		ctl_error(r->ctl, error == ENOENT ? 127 : 126, "%s: %s", r->argv[0],
-		    strerror(error));
+		ctl_error(r->ctl, unexecuted_status(error), "%s: %s",
+		    r->argv[0], strerror(error));
 	close(fd[0]);
 }
 
@@ -254,7 +265,7 @@ lock_run(struct ctl *c)
 		ctl_error(c, EX_USAGE, "the name of the lock is empty");
 	if (c->status != 0)
 		return;
-	r.opt.grace = r.opt.ttl / 3 < GRACE_MAX ? r.opt.ttl / 3 : GRACE_MAX;
+	r.opt.grace = int64_min(r.opt.ttl / 3, GRACE_MAX);
 	host = xstrdup(util_hostname());
 	ctl_make_plain(host, "._-");
 	r.opt.who = who = xasprintf("%s %ld", host, (long)getpid());

@@ -30,9 +30,12 @@ count_in_flight(struct ctl *c, struct target *t, size_t n)
 			/* A renewed one moves to the end: it may count twice, but is not missed. */
 			while (rc == 0 && visit_next(&v, &m))
 				sum += m.delivery.ours;
-			rc = visit_end(&v) == -1 ? -1 : rc;
+			if (visit_end(&v) == -1)
+				rc = -1;
 		}
-	return rc == 0 ? sum : -1;
+	if (rc == -1)
+		return -1;
+	return sum;
 }
 
 /* Polls until nothing is in flight: first after 50 ms, later once a second. */
@@ -53,7 +56,7 @@ wait_idle(struct ctl *c, struct target *t, size_t n, usec_t timeout)
 			ctl_error(c, EX_INTERRUPTED, "interrupted; the pause stays");
 			return;
 		}
-		step = 2 * step < SEC ? 2 * step : SEC;
+		step = int64_min(2 * step, SEC);
 	}
 	out_progress_clear();
 }
@@ -67,7 +70,8 @@ report(const struct ctl *c, const struct target *t, const char *before)
 	if (before != NULL)
 		json_set(o, "replaced:s", before);
 	ctl_result(c, o, "paused %s%s%s", t->name,
-	    before != NULL ? "; it replaces the pause by " : "", before != NULL ? before : "");
+	    text_if(before != NULL, "; it replaces the pause by "),
+	    or_empty(before));
 }
 
 static void
@@ -111,7 +115,9 @@ pause_run(struct ctl *c)
 
 			if (left > 0)
 				ask_add(&w, "PX %lld", (long long)(left / MSEC));
-			reply = c->status == 0 ? ask_words(c, &w) : NULL;
+			reply = NULL;
+			if (c->status == 0)
+				reply = ask_words(c, &w);
 			if (reply_str(reply, NULL) != NULL)
 				xreplace(&before, reply_str(reply, NULL));
 			reply_free(reply);

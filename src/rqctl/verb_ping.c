@@ -23,7 +23,7 @@ ping(struct ctl *c)
 	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",
 	    server, version, (double)began / 1e6),
 	    "redis %s%s%s answers in %s",
-	    server, version[0] != '\0' ? ", version " : "", version,
+	    server, text_if(version[0] != '\0', ", version "), version,
 	    units_about(began, took));
 	free(version);
 }

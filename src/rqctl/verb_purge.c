@@ -47,7 +47,9 @@ counted_in(const struct purge *p, size_t i, size_t k)
 	const struct depth *d = &p->depths[k];
 	const int64_t n[] = { d->waiting, d->held, d->retry, d->delayed, d->dead };
 
-	return ctl_given(p->ctl, parts[i].opt) && n[i] > 0 ? n[i] : 0;
+	if (!ctl_given(p->ctl, parts[i].opt))
+		return 0;
+	return int64_max(n[i], 0);
 }
 
 /* "3 waiting, 12 dead": the counts n of the parts that the options name. */
@@ -59,7 +61,7 @@ describe(const struct ctl *c, const int64_t *n)
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
-			buf_printf(&b, "%s%s %s", b.len > 0 ? ", " : "",
+			buf_printf(&b, "%s%s %s", text_if(b.len > 0, ", "),
 			    out_number(n[i], text), parts[i].name);
 	return buf_steal(&b);
 }
@@ -96,10 +98,12 @@ purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *
 	struct ctl *c = p->ctl;
 	const struct target *t = &c->target;
 	const char *key = t->keys.name[part->key];
-	const char *which = t->left ? "left" : "right";
+	const char *which = "right";
 	int64_t done = 0, there = 1, n;
 	long long most;
 
+	if (t->left)
+		which = "left";
 	if (part->key == KEY_RETRY || part->key == KEY_HELD)
 		return messages_drop(c, part->key, counted, gone);
 	/* Ids that are due and those that are due later are in one zset. */
@@ -109,7 +113,7 @@ purge_key(struct purge *p, const struct purged *part, int64_t counted, int64_t *
 	}
 
 	while (there > 0 && done < counted && !ctl_interrupted()) {
-		most = counted - done < STEP ? counted - done : STEP;
+		most = int64_min(counted - done, STEP);
 		if (t->source == SOURCE_STREAM && part->key == KEY_QUEUE) {
 			n = pass_entries(p, counted);
 			there = 0;
@@ -134,15 +138,20 @@ report(const struct ctl *c, const int64_t *n, int64_t missed)
 {
 	json_t *o = json_set(json_object(), "queue:s", c->target.name);
 	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *text = describe(c, n), number[OUT_NUMBER_MAX];
-	char *why = missed <= 0 ? xstrdup("") : xasprintf("; %s of those counted were taken "
-	    "meanwhile: pause the queue to purge all", out_number(missed, number));
+	const char *did = "purged";
+	char *text = describe(c, n), *why = NULL, number[OUT_NUMBER_MAX];
 
+	if (dry)
+		did = "would be purged:";
+	if (missed > 0)
+		why = xasprintf("; %s of those counted were taken meanwhile: "
+		    "pause the queue to purge all", out_number(missed, number));
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
 			json_set(o, "*:i", parts[i].name, n[i]);
-	ctl_result(c, json_set(o, "missed:i dry_run:t", missed > 0 ? missed : (int64_t)0, dry),
-	    "%s %s of %s%s", dry ? "would be purged:" : "purged", text, c->target.name, why);
+	json_set(o, "missed:i dry_run:t", int64_max(missed, 0), dry);
+	ctl_result(c, o, "%s %s of %s%s", did, text, c->target.name,
+	    or_empty(why));
 	free(text);
 	free(why);
 }
@@ -189,7 +198,9 @@ purge(struct purge *p)
 			ctl_error(c, EX_INTERRUPTED, "interrupted");
 		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 			all -= gone[i];
-		report(c, gone, c->status == 0 ? all : 0);
+		if (c->status != 0)	/* what is left was not missed */
+			all = 0;
+		report(c, gone, all);
 		for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 			audit_part(c, &parts[i], gone[i]);
 	}
@@ -223,6 +234,8 @@ look_at_stream(struct purge *p)
 	const char *name, *last = NULL;
 	int64_t entries = -1;
 
+	if (reply == NULL)
+		return -1;
 	for (size_t i = 0; i + 1 < reply_len(reply); i += 2) {
 		name = reply_str(reply_at(reply, i), NULL);
 		if (name != NULL && strcmp(name, "last-generated-id") == 0)
@@ -230,11 +243,11 @@ look_at_stream(struct purge *p)
 		else if (name != NULL && strcmp(name, "entries-added") == 0)
 			entries = reply_int(reply_at(reply, i + 1), -1);
 	}
-	snprintf(p->last, sizeof(p->last), "%s", last != NULL ? last : "");
+	snprintf(p->last, sizeof(p->last), "%s", or_empty(last));
 	if (entries >= 0)
 		snprintf(p->entries, sizeof(p->entries), "%lld", (long long)entries);
 	reply_free(reply);
-	return reply == NULL ? -1 : 0;
+	return 0;
 }
 
 static void

@@ -60,8 +60,10 @@ parse_clock(const char *text, wall_t *ret)
 	/* Of each day first the daylight saving time. */
 	for (int i = 0; at <= now && i < 4; i++) {
 		tm = (struct tm){ .tm_year = today.tm_year, .tm_mon = today.tm_mon,
-			.tm_isdst = i % 2 == 0 ? 1 : -1, .tm_mday = today.tm_mday + i / 2,
+			.tm_isdst = -1, .tm_mday = today.tm_mday + i / 2,
 			.tm_hour = (int)hour, .tm_min = (int)minute };
+		if (i % 2 == 0)
+			tm.tm_isdst = 1;
 		at = mktime(&tm);
 		if (i % 2 == 0 && tm.tm_isdst != 1)
 			at = 0;		/* it has none then */
@@ -124,7 +126,7 @@ static int
 send_message(struct pushing *p, int i)
 {
 	struct target *t = p->target;
-	const char *key, *script = NULL, *text = p->batch.v[i];
+	const char *key, *script = NULL, *text = p->batch.v[i], *delay = "0";
 	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17];
 	size_t len = p->batch.len[i];
 	struct words w = { .n = 0 };
@@ -141,7 +143,9 @@ send_message(struct pushing *p, int i)
 		ask_add(&w, "PUBLISH %s", t->cfg->keys[0]);
 	} else if (t->source == SOURCE_IDS) {
 		script = "unique_push";
-		ask_add(&w, "%s %s %s", key, p->at, p->delay != NULL ? p->delay : "0");
+		if (p->delay != NULL)
+			delay = p->delay;
+		ask_add(&w, "%s %s %s", key, p->at, delay);
 	} else if (p->delay != NULL) {
 		/* The script may be sent twice: the tag is the same. */
 		random_name(unique, sizeof(unique));
@@ -171,22 +175,29 @@ send_message(struct pushing *p, int i)
 static void
 pushed(struct pushing *p, int i, const struct redisReply *reply)
 {
-	const char *id = p->target->source == SOURCE_STREAM ? reply_str(reply, NULL) : NULL;
+	const struct target *t = p->target;
+	const char *id = NULL;
 	int64_t heard = reply_int(reply, 0);
 	char own[MESSAGE_ID_MAX + 1];
 
 	if (p->delayed.n > 0)
 		id = p->delayed.v[i];
+	else if (t->source == SOURCE_STREAM)
+		id = reply_str(reply, NULL);
+	if (id == NULL && message_id_of(t->kind, t->id, p->batch.v[i],
+	    p->batch.len[i], own) == 0)
+		id = own;
 	if (id == NULL)
-		id = message_id_of(p->target->kind, p->target->id, p->batch.v[i],
-		    p->batch.len[i], own) == 0 ? own : "-";
-	if (p->ids != NULL)
-		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
-		    out_bytes("id", id, strlen(id)));
-	else
+		id = "-";
+	if (p->ids == NULL)
 		out_line(NULL, "%s", id);
-	p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
-	p->most = heard > p->most ? heard : p->most;
+	else if (strcmp(id, "-") == 0)
+		json_array_append_new(p->ids, json_null());
+	else
+		json_array_append_new(p->ids, out_bytes("id", id, strlen(id)));
+	if (p->pushed == 0 || heard < p->least)
+		p->least = heard;
+	p->most = int64_max(heard, p->most);
 	p->pushed++;
 }
 
@@ -194,17 +205,20 @@ static void
 report_subscribers(const struct pushing *p)
 {
 	const char *channel = p->target->cfg->keys[0];
+	const char *lost = "some messages are lost";
 
+	if (p->most == 0)
+		lost = "the messages are lost";
 	fflush(stdout);
 	/* On a cluster PUBLISH counts the subscribers of one node only. */
 	if (ctl_is_cluster(p->ctl))
 		return;
 	if (p->least == 0)
-		ctl_error(p->ctl, EX_NOTHING, "no subscriber to %s: %s", channel, p->most == 0 ?
-		    "the messages are lost" : "some messages are lost");
+		ctl_error(p->ctl, EX_NOTHING, "no subscriber to %s: %s",
+		    channel, lost);
 	else if (p->least == p->most)
 		ctl_note("published to %lld subscriber%s", (long long)p->most,
-		    p->most == 1 ? "" : "s");
+		    plural(p->most));
 	else
 		ctl_note("published to %lld to %lld subscribers", (long long)p->least,
 		    (long long)p->most);
@@ -215,15 +229,17 @@ static int
 flush(struct pushing *p)
 {
 	struct redisReply *reply;
-	int i, rc = 0;
+	int i, step = 1, rc = 0;
 
 	if (p->batch.n == 0)
 		return 0;
+	if (is_joint(p))
+		step = p->batch.n;
 	if (ctl_given(p->ctl, OPT_LINES))
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->batch.n);
-	for (i = 0; i < p->batch.n && rc == 0; i += is_joint(p) ? p->batch.n : 1)
+	for (i = 0; i < p->batch.n && rc == 0; i += step)
 		rc = send_message(p, i);
 	/* After a refusal, the other replies are read, but not reported. */
 	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
@@ -237,7 +253,9 @@ flush(struct pushing *p)
 	}
 	words_done(&p->batch);
 	words_done(&p->delayed);
-	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
+	if (rc != 0 || p->ctl->status != 0)
+		return -1;
+	return 0;
 }
 
 static int
@@ -252,7 +270,9 @@ add_message(struct pushing *p, const char *data, size_t len)
 		    "message_max of %s, %s", len, p->target->name,
 		    units_size(cfg->message_max, max));
 	words_own(&p->batch, xmemdup(data, len), len);
-	return p->batch.n == BATCH || p->batch.bytes >= BATCH_BYTES ? flush(p) : 0;
+	if (p->batch.n == BATCH || p->batch.bytes >= BATCH_BYTES)
+		return flush(p);
+	return 0;
 }
 
 static int
@@ -269,7 +289,8 @@ read_some(struct buf *in)
 
 	buf_reserve(in, 65536);
 	n = RETRY(read(STDIN_FILENO, in->data + in->len, 65536));
-	in->len += n > 0 ? (size_t)n : 0;
+	if (n > 0)
+		in->len += (size_t)n;
 	return n;
 }
 
@@ -288,7 +309,10 @@ push_stdin(struct pushing *p)
 	do
 		n = read_some(&in);
 	while (n > 0 && (!typed || in.data[in.len - 1] == '\n'));
-	rc = n == -1 ? read_failed(p) : add_message(p, in.data, in.len);
+	if (n == -1)
+		rc = read_failed(p);
+	else
+		rc = add_message(p, in.data, in.len);
 	buf_done(&in);
 	return rc;
 }
@@ -337,12 +361,18 @@ push_text(struct ctl *c, const char *text)
 	else if (parse_due(p) == 0 && p->delay != NULL && !kind_has(p->target->kind, TRAIT_LEASES))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed messages",
 		    kind_name(p->target->kind), p->target->name);
-	p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	if (ctl_given(c, OPT_JSON))
+		p->ids = json_array();
 	/* Connects before it reads input: nobody should type a message that cannot be pushed. */
 	if (c->status == 0 && ctl_connect(c) == 0) {
-		rc = lines ? push_lines(p) : text == NULL || strcmp(text, "-") == 0 ?
-		    push_stdin(p) : add_message(p, text, strlen(text));
-		rc = rc == 0 ? flush(p) : rc;
+		if (lines)
+			rc = push_lines(p);
+		else if (text == NULL || strcmp(text, "-") == 0)
+			rc = push_stdin(p);
+		else
+			rc = add_message(p, text, strlen(text));
+		if (rc == 0)
+			rc = flush(p);
 		if (rc == 0 && p->target->source == SOURCE_CHANNEL && p->pushed > 0)
 			report_subscribers(p);
 	}

@@ -24,10 +24,18 @@ queue_row(struct listing *l, const struct target *t)
 	const struct queue_config *q = t->cfg;
 	bool leases = q != NULL && kind_has(q->kind, TRAIT_LEASES);
 	bool subscribes = q != NULL && kind_has(q->kind, TRAIT_SUBSCRIBES);
-	json_t *o = json_set(json_object(), "name:s key:b kind:s .key:j", t->name,
-	    t->keys.name[KEY_QUEUE], t->keys.len[KEY_QUEUE], kind_name(t->kind),
-	    words_json("word", subscribes ? q->keys : &t->keys.name[KEY_QUEUE],
-		subscribes ? SIZE_MAX : 1));
+	json_t *o, *keys;
+	double lease = NAN;
+
+	if (leases)
+		lease = (double)q->lease / 1e6;
+	if (subscribes)
+		keys = words_json("word", q->keys, SIZE_MAX);
+	else
+		keys = words_json("word", &t->keys.name[KEY_QUEUE], 1);
+	o = json_set(json_object(), "name:s key:b kind:s .key:j", t->name,
+	    t->keys.name[KEY_QUEUE], t->keys.len[KEY_QUEUE],
+	    kind_name(t->kind), keys);
 
 	if (q != NULL && config_is_sharded(q))
 		json_set(o, "shards:i keys:j", (int64_t)q->shards,
@@ -37,7 +45,7 @@ queue_row(struct listing *l, const struct target *t)
 	if (q != NULL)
 		json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
 		    config_modes[q->mode], (int64_t)q->concurrency,
-		    leases ? (double)q->lease / 1e6 : NAN, (int64_t)q->max_attempts,
+		    lease, (int64_t)q->max_attempts,
 		    words_json("word", q->command, SIZE_MAX), q->file, (int64_t)q->line);
 	listing_row(l, o);
 }

@@ -24,14 +24,17 @@ send_hint(struct ctl *c, const char *instance, const char *hint)
 static void
 quiet_run(struct ctl *c)
 {
-	const char *name = c->args.words[0], *instance, *hint;
-	bool end = ctl_given(c, OPT_END);
+	const char *name = c->args.words[0], *instance;
+	const char *hint = "quiet", *is = "quiet";
 	struct fleet f;
 	size_t i, n = 0;
 
 	if (snapshot_fleet(c, &f) == -1)
 		return;
-	hint = end ? "end_quiet" : "quiet";
+	if (ctl_given(c, OPT_END)) {
+		hint = "end_quiet";
+		is = "no longer quiet";
+	}
 	for (i = 0; i < f.n; i++) {
 		instance = f.daemons[i].instance;
 		if (strcmp(name, instance) != 0 &&
@@ -40,7 +43,7 @@ quiet_run(struct ctl *c)
 		n++;
 		if (send_hint(c, instance, hint))
 			ctl_result(c, json_set(json_object(), "daemon:s done:s", instance, hint),
-			    "%s: %s", end ? "no longer quiet" : "quiet", instance);
+			    "%s: %s", is, instance);
 	}
 	if (n == 0)
 		ctl_error(c, EX_NOTHING, "there is no live daemon %s: rqctl daemons lists them",

@@ -24,23 +24,41 @@ static void
 list_delivery(struct running *r, const struct target *t, const char *tag, size_t len,
     double score, const struct delivery_info *d, const struct daemon *by, const json_t *entry)
 {
-	const char *daemon = by != NULL ? by->instance :
-	    d->instance[0] != '\0' ? d->instance : NULL;
+	const char *daemon = null_if_empty(d->instance), *shown = "(foreign)";
 	const char *progress = fleet_text(entry, "progress");
-	size_t idlen = d->ours && d->idlen <= len ? d->idlen : len;
-	double age = r->now - (d->ours && d->time > 0 ? d->time : score);
+	size_t idlen = len;
+	double since = score;
 	int64_t pid = fleet_count(entry, "pid");
+	json_t *attempt = NULL, *process = NULL;
 	struct buf note = BUF_INIT;
 
-	buf_puts(&note, progress[0] == '\0' && d->cancelled ? "(cancelled)" : progress);
+	if (by != NULL)
+		daemon = by->instance;
+	if (daemon != NULL)
+		shown = daemon;
+	else if (d->ours)
+		shown = "?";
+	if (d->ours && d->idlen <= len)
+		idlen = d->idlen;
+	if (d->ours && d->time > 0)
+		since = d->time;
+	if (d->ours)
+		attempt = json_integer(d->attempts + 1);
+	if (pid > 0)
+		process = json_integer(pid);
+	if (progress[0] == '\0' && d->cancelled)
+		buf_puts(&note, "(cancelled)");
+	else
+		buf_puts(&note, progress);
 	if (d->saved != NULL)
-		buf_printf(&note, "%s(saved %s)", note.len > 0 ? " " : "", d->saved);
-	listing_row(&r->list, json_set(json_object(), "queue:s id:b tag:b attempt:j age:f daemon:s "
-	    "pid:j foreign:t progress:s saved:s cancelled:t .daemon:s .progress:b", t->name, tag,
-	    idlen, tag, len, d->ours ? json_integer(d->attempts + 1) : NULL, age > 0 ? age : 0,
-	    daemon, pid > 0 ? json_integer(pid) : NULL, !d->ours,
-	    progress[0] != '\0' ? progress : NULL, d->saved, d->cancelled,
-	    daemon != NULL ? daemon : d->ours ? "?" : "(foreign)", buf_str(&note), note.len));
+		buf_printf(&note, "%s(saved %s)", text_if(note.len > 0, " "),
+		    d->saved);
+	listing_row(&r->list, json_set(json_object(), "queue:s id:b tag:b "
+	    "attempt:j age:f daemon:s pid:j foreign:t progress:s saved:s "
+	    "cancelled:t .daemon:s .progress:b", t->name, tag, idlen, tag, len,
+	    attempt, double_max(r->now - since, 0), daemon, process, !d->ours,
+	    null_if_empty(progress), d->saved, d->cancelled, shown,
+	    buf_str(&note), note.len));
 	buf_done(&note);
 }
 
@@ -102,7 +120,7 @@ list_beats(struct running *r, const struct target *t)
 			if (listing_is_full(&r->list) || (leases && !batch))
 				continue;
 			d.time = f->daemons[i].seen - fleet_number(entry, "age", 0);
-			age = r->now > d.time ? r->now - d.time : 0;
+			age = double_max(r->now - d.time, 0);
 			id = fleet_text(entry, "id");
 			if (id[0] == '\0')
 				id = fleet_text(entry, "id_base64");
@@ -117,7 +135,8 @@ list_beats(struct running *r, const struct target *t)
 		}
 		running = fleet_count(queue, "running");
 		listed = (int64_t)json_array_size(list);
-		r->unlisted += !leases && running > listed ? running - listed : 0;
+		if (!leases)
+			r->unlisted += int64_max(running - listed, 0);
 	}
 	return n;
 }
@@ -138,7 +157,7 @@ running_run(struct ctl *c)
 	    snapshot_take(c, &r.snapshot) == 0) {
 		for (size_t i = 0; i < p->n && c->status == 0; i++) {
 			r.now = beats;
-			total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
+			total += int64_max(p->depths[i].in_flight, 0);
 			total += list_beats(&r, &p->targets[i]);
 			EACH_KEY(k, &p->targets[i])
 				if (rc == 0 && p->depths[i].in_flight != 0 &&

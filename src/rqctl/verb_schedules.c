@@ -75,9 +75,12 @@ schedules_missed(struct ctl *c,
     void (*report)(const struct schedule_config *, const char *, void *), void *arg)
 {
 	struct schedule_config *const *s = c->config->schedules;
-	double now = *s != NULL ? ask_time(c) : -1;
+	double now = -1;
 	char text[TICK_TEXT_MAX];
 	struct ticks t;
+
+	if (*s != NULL)
+		now = ask_time(c);
 
 	for (; now >= 0 && *s != NULL && read_ticks(c, *s, now, &t) == 0; s++) {
 		if (t.error == NULL && t.missed != TICK_NEVER)
@@ -91,7 +94,9 @@ schedules_missed(struct ctl *c,
 static json_t *
 tick_json(int64_t tick)
 {
-	return tick != TICK_NEVER ? json_integer(tick) : NULL;
+	if (tick == TICK_NEVER)
+		return NULL;
+	return json_integer(tick);
 }
 
 /*
@@ -124,29 +129,49 @@ tick_local(const struct schedule_config *s, int64_t tick, char *buf)
 	return buf;
 }
 
+static json_t *
+state_of_ticks(const struct ticks *t)
+{
+	char missed[TICK_TEXT_MAX];
+
+	if (t->error != NULL)
+		return json_string(t->error);
+	if (t->missed != TICK_NEVER)
+		return json_sprintf("missed %s", tick_text(t->missed, missed));
+	if (!t->seen)
+		return json_string("not seen by any daemon yet");
+	if (t->last == TICK_NEVER)
+		return json_string("has not run yet");
+	return json_string("ok");
+}
+
 static void
 schedule_row(struct listing *l, const struct schedule_config *s, const struct ticks *ticks,
     double now)
 {
-	bool cron = s->every == 0, bad = ticks->error != NULL || ticks->missed != TICK_NEVER;
-	char every[UNITS_TEXT_MAX], last[TICK_LOCAL_MAX], next[TICK_LOCAL_MAX];
-	char missed[TICK_TEXT_MAX];
+	bool bad = ticks->error != NULL || ticks->missed != TICK_NEVER;
+	char text[UNITS_TEXT_MAX], last[TICK_LOCAL_MAX], next[TICK_LOCAL_MAX];
+	const char *cron = NULL, *zone = NULL;
+	json_t *every = NULL, *when;
+	double in = NAN;
 
+	if (s->every == 0) {
+		cron = s->cron;
+		zone = s->timezone;
+		when = json_sprintf("%s %s", cron, zone);
+	} else {
+		every = json_integer(s->every / SEC);
+		when = json_sprintf("every %s", units_duration(s->every, text));
+	}
+	if (ticks->next != TICK_NEVER)
+		in = (double)ticks->next - now;
 	listing_row(l, json_set(json_object(), "name:s queue:s key:s every:j cron:s timezone:s "
 	    "catch_up:t last:j next:j missed:j error:s .when:j .last:s .next:s .in:f .state:j",
 	    s->name, s->queue, config_queue(l->ctl->config, s->queue)->key,
-	    cron ? NULL : json_integer(s->every / SEC), cron ? s->cron : NULL,
-	    cron ? s->timezone : NULL, s->catch_up, tick_json(ticks->last), tick_json(ticks->next),
-	    tick_json(ticks->missed), ticks->error,
-	    json_sprintf("%s %s", cron ? s->cron : "every",
-		cron ? s->timezone : units_duration(s->every, every)),
-	    tick_local(s, ticks->last, last), tick_local(s, ticks->next, next),
-	    ticks->next != TICK_NEVER ? (double)ticks->next - now : NAN,
-	    ticks->error != NULL ? json_string(ticks->error) :
-	    ticks->missed != TICK_NEVER ? json_sprintf("missed %s",
-		tick_text(ticks->missed, missed)) :
-	    json_string(!ticks->seen ? "not seen by any daemon yet" :
-		ticks->last == TICK_NEVER ? "has not run yet" : "ok")));
+	    every, cron, zone, s->catch_up, tick_json(ticks->last),
+	    tick_json(ticks->next), tick_json(ticks->missed), ticks->error,
+	    when, tick_local(s, ticks->last, last),
+	    tick_local(s, ticks->next, next), in, state_of_ticks(ticks)));
 	if (bad)
 		table_colour(&l->table, 6, COLOUR_RED);
 }

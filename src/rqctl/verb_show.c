@@ -19,6 +19,7 @@
 
 #define NEXT		1000		/* waiting messages and retries to search */
 #define LATEST		10000		/* dead letters to search */
+#define SHOWN		4096		/* bytes of a message */
 
 struct show {
 	struct ctl	*ctl;
@@ -44,8 +45,8 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 		json_array_append(s->places, json_set(facts, "place:s message:b", name, data, len));
 	} else {
 		out_line(NULL, "%-8s %s", name, line);
-		out_escape(&b, data, len < 4096 ? len : 4096);
-		printf("    %s%s\n", buf_str(&b), len > 4096 ? "..." : "");
+		out_escape(&b, data, size_min(len, SHOWN));
+		printf("    %s%s\n", buf_str(&b), text_if(len > SHOWN, "..."));
 	}
 	json_decref(facts);
 	buf_done(&b);
@@ -83,7 +84,9 @@ add_holder(struct show *s, const char *tag, struct buf *b, json_t *facts)
 		reply_free(group);
 		group = ask(s->ctl, "HGET %s %s", key[KEY_DELIVERY], text);
 		delivery_parse(reply_str(group, NULL), &d);
-		len = d.ours && d.idlen < strlen(text) ? d.idlen : strlen(text);
+		len = strlen(text);
+		if (d.ours)
+			len = size_min(len, d.idlen);
 		buf_printf(b, ", waits behind %.*s", (int)len, text);
 		json_set(facts, "behind:b", text, len);
 	}
@@ -105,7 +108,7 @@ show_tag(struct show *s, const char *tag)
 	struct buf b = BUF_INIT;
 	struct delivery_info d;
 	double in_backup, in_retry, in_held, since;
-	const char *data, *error, *progress, *saved;
+	const char *data, *error, *progress, *saved, *name;
 	char text[UNITS_TEXT_MAX];
 	const json_t *entry;
 	json_t *facts;
@@ -138,27 +141,35 @@ show_tag(struct show *s, const char *tag)
 	if (d.ours) {
 		buf_printf(&b, ", attempt %ld", d.attempts + 1);
 		if (d.crashes > 0)
-			buf_printf(&b, " (%ld crash%s)", d.crashes, d.crashes == 1 ? "" : "es");
+			buf_printf(&b, " (%ld crash%s)", d.crashes,
+			    text_if(d.crashes != 1, "es"));
 		json_set(facts, "attempt:i crashes:i", (int64_t)d.attempts + 1,
 		    (int64_t)d.crashes);
 	} else
 		buf_puts(&b, ", delivered to a foreign consumer");
 	if (d.cancelled) {
-		buf_printf(&b, ", cancelled%s%s", d.by[0] != '\0' ? " by " : "", d.by);
+		buf_printf(&b, ", cancelled%s%s",
+		    text_if(d.by[0] != '\0', " by "), d.by);
 		json_set(facts, "cancelled:t cancelled_by:s", true,
-		    d.by[0] != '\0' ? d.by : NULL);
+		    null_if_empty(d.by));
 	}
 
 	/* Since when it runs, or when it is due. */
 	if (in_backup >= 0) {
-		since = d.ours && d.time > 0 ? d.time : in_backup;
-		buf_printf(&b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
+		name = "running";
+		since = in_backup;
+		if (d.ours && d.time > 0)
+			since = d.time;
+		buf_printf(&b, ", for %s",
+		    units_age(double_max(s->now - since, 0), text));
 		json_set(facts, "age:f", s->now - since);
 	} else if (in_retry < 0) {
+		name = "held";
 		buf_printf(&b, ", held for %s", units_age(s->now - in_held, text));
 		json_set(facts, "age:f", s->now - in_held);
 		add_holder(s, tag, &b, facts);
 	} else {
+		name = "retry";
 		if (in_retry > s->now)
 			buf_printf(&b, ", due in %s", units_age(in_retry - s->now, text));
 		else
@@ -185,13 +196,14 @@ show_tag(struct show *s, const char *tag)
 		out_escape(&b, saved, savedlen);
 		json_set(facts, "saved:b", saved, savedlen);
 	}
-	place(s, in_backup >= 0 ? "running" : in_retry >= 0 ? "retry" : "held", facts,
-	    buf_str(&b), data, len);
+	place(s, name, facts, buf_str(&b), data, len);
 end:
 	for (i = 0; i < N; i++)
 		reply_free(r[i]);
 	buf_done(&b);
-	return s->ctl->status == 0 ? 0 : -1;
+	if (s->ctl->status != 0)
+		return -1;
+	return 0;
 }
 
 /* "42#x" is a further delivery of "42". */
@@ -228,7 +240,8 @@ show_deliveries(struct show *s)
 		while (rc == 0 && visit_next(&v, &m))
 			if (is_further(m.tag, s->id))
 				rc = show_tag(s, m.tag);
-		rc = visit_end(&v) == -1 ? -1 : rc;
+		if (visit_end(&v) == -1)
+			rc = -1;
 	}
 	return rc;
 }
@@ -240,8 +253,11 @@ show_id(struct show *s, const struct waiting *m)
 	double due = waiting_due(m);
 	char line[64], text[WAITING_DUE_MAX];
 
-	snprintf(line, sizeof(line), isinf(due) && due > 0 ? "%s due" : "due %s",
-	    waiting_due_text(due, s->now, text));
+	waiting_due_text(due, s->now, text);
+	if (isinf(due) && due > 0)
+		snprintf(line, sizeof(line), "%s due", text);
+	else
+		snprintf(line, sizeof(line), "due %s", text);
 	place(s, "waiting", json_set(json_object(), "due:f", due), line, m->data, m->len);
 }
 
@@ -292,8 +308,9 @@ show_letters(struct show *s)
 	struct letters l;
 	struct letter letter;
 	const struct bytes *message, *reason, *attempts;
-	char age[UNITS_TEXT_MAX];
+	char text[UNITS_TEXT_MAX];
 	json_t *facts;
+	double age;
 	int n, i;
 
 	letters_init(&l, s->ctl, &select);
@@ -304,12 +321,13 @@ show_letters(struct show *s)
 			message = &letter.field[FIELD_MESSAGE];
 			reason = &letter.field[FIELD_REASON];
 			attempts = &letter.field[FIELD_ATTEMPTS];
-			facts = json_set(json_object(), "letter:b age:f", letter.name.data,
-			    letter.name.len, s->now - letter.died);
+			age = s->now - letter.died;
+			facts = json_set(json_object(), "letter:b age:f",
+			    letter.name.data, letter.name.len, age);
 			buf_clear(&b);
 			buf_printf(&b, "letter %.*s, %s ago", (int)letter.name.len,
-			    letter.name.data, units_age(s->now > letter.died ?
-			    s->now - letter.died : 0, age));
+			    letter.name.data,
+			    units_age(double_max(age, 0), text));
 			if (reason->data != NULL) {
 				buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
 				json_set(facts, "reason:b", reason->data, reason->len);
@@ -323,12 +341,14 @@ show_letters(struct show *s)
 			if (letter_usage(&letter, facts, &usage))
 				buf_printf(&b, ", %s", buf_str(&usage));
 			place(s, "dead", facts, buf_str(&b),
-			    message->data != NULL ? message->data : "", message->len);
+			    or_empty(message->data), message->len);
 		}
 	letters_done(&l);
 	buf_done(&b);
 	buf_done(&usage);
-	return s->ctl->status == 0 ? 0 : -1;
+	if (s->ctl->status != 0)
+		return -1;
+	return 0;
 }
 
 /* Shows an entry that rqd has not taken, with its state in the consumer group. */
@@ -365,7 +385,8 @@ show_run(struct ctl *c)
 
 	if (snapshot_refresh(c) == -1 || snapshot_fleet(c, &s.fleet) == -1)
 		return;
-	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	if (ctl_given(c, OPT_JSON))
+		s.places = json_array();
 	EACH_KEY(i, &c->target) {
 		if (rc == 0)
 			s.now = ask_time_of(c, c->target.keys.name[KEY_QUEUE]);

@@ -71,12 +71,16 @@ add_row(struct table *t, const struct snapshot *p, size_t i, bool held)
 	const int64_t most = p->services[i].concurrency;
 	struct facts facts = snapshot_facts(p, i);
 	struct judge_context context = { .rqctl = "rqctl", .queue = facts.name, .details = true };
-	json_t *o = state_json(&facts, &context);
+	json_t *o = state_json(&facts, &context), *run;
 	char n[OUT_NUMBER_MAX];
 
 	/* "3/8": 3 handlers run, 8 may run */
-	json_set(o, ".run:j", d->in_flight >= 0 && most > 0 ? json_sprintf("%s/%lld",
-	    out_number(d->in_flight, n), (long long)most) : json_integer(d->in_flight));
+	if (d->in_flight >= 0 && most > 0)
+		run = json_sprintf("%s/%lld", out_number(d->in_flight, n),
+		    (long long)most);
+	else
+		run = json_integer(d->in_flight);
+	json_set(o, ".run:j", run);
 	table_row(t, o);
 	if (d->dead > 0)
 		table_colour(t, 5 + held, COLOUR_YELLOW);
@@ -116,7 +120,7 @@ add_text(const struct ctl *c, const struct snapshot *p, struct buf *b)
 	bool held = false;
 
 	buf_printf(b, "redis %s, %zu daemon%s", sync_name(c->client), p->fleet.n,
-	    p->fleet.n == 1 ? "" : "s");
+	    plural(p->fleet.n));
 	if (ctl_given(c, OPT_WATCH))
 		buf_printf(b, ", %.19sZ", clock_text(p->taken, when));
 	buf_addc(b, '\n');
@@ -149,21 +153,28 @@ add_text(const struct ctl *c, const struct snapshot *p, struct buf *b)
 	for (i = 0; i < p->n; i++)
 		held |= p->depths[i].held > 0 || (p->targets[i].cfg != NULL &&
 		    p->targets[i].cfg->group_by[0] != '\0');
-	table_init(&t, held ? "QUEUE=name|>WAIT=waiting|>RUN=.run|>HELD=held|>RETRY=retry|"
-	    ">DELAY=delayed|>DEAD=dead|>LATENCY=latency|>OLDEST RUN=oldest|STATE=state" :
-	    "QUEUE=name|>WAIT=waiting|>RUN=.run|>RETRY=retry|>DELAY=delayed|>DEAD=dead|"
-	    ">LATENCY=latency|>OLDEST RUN=oldest|STATE=state");
-	t.shed = held ? "8547326" : "743625";
+	if (held) {
+		table_init(&t, "QUEUE=name|>WAIT=waiting|>RUN=.run|>HELD=held|"
+		    ">RETRY=retry|>DELAY=delayed|>DEAD=dead|>LATENCY=latency|"
+		    ">OLDEST RUN=oldest|STATE=state");
+		t.shed = "8547326";
+	} else {
+		table_init(&t, "QUEUE=name|>WAIT=waiting|>RUN=.run|"
+		    ">RETRY=retry|>DELAY=delayed|>DEAD=dead|>LATENCY=latency|"
+		    ">OLDEST RUN=oldest|STATE=state");
+		t.shed = "743625";
+	}
 	t.last_min = STATE_MIN;
 	for (i = 0; i < p->n; i++)
 		add_row(&t, p, order[i], held);
 	free(order);
 	if (p->n > 0)
 		table_print(&t, b, (size_t)out_width());
+	else if (ctl_has_file(c))
+		buf_puts(b, "no queues\n");
 	else
-		buf_puts(b, ctl_has_file(c) ? "no queues\n" :
-		    "no queues: no configuration file was read, and no daemon "
-		    "serves one; for one key: rqctl status KEY\n");
+		buf_puts(b, "no queues: no configuration file was read, and "
+		    "no daemon serves one; for one key: rqctl status KEY\n");
 	table_done(&t);
 }
 

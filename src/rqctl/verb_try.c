@@ -57,12 +57,14 @@ static int
 make_message(struct try *t, struct buf *payload)
 {
 	struct message *m = message_new(t->config, t->cfg);
-	const char *given = ctl_given(t->ctl, OPT_ID) ? ctl_value(t->ctl, OPT_ID) : NULL;
+	const char *given = NULL;
 	const char *saved = ctl_value(t->ctl, OPT_SAVED);
 	char id[MESSAGE_ID_MAX + 1];
 	long attempt = 1;
 
 	t->msg = m;
+	if (ctl_given(t->ctl, OPT_ID))
+		given = ctl_value(t->ctl, OPT_ID);
 	if (ctl_count(t->ctl, OPT_ATTEMPT, INT_MAX, &attempt) == -1)
 		return -1;
 	if (given != NULL && !message_id_ok(given, strlen(given)))
@@ -79,7 +81,9 @@ make_message(struct try *t, struct buf *payload)
 	if (given == NULL && message_id_of(t->cfg->kind, t->cfg->id, m->payload, m->len,
 	    id) == -1)
 		strcpy(id, "~try");
-	m->id = xstrdup(given != NULL ? given : id);
+	if (given == NULL)
+		given = id;
+	m->id = xstrdup(given);
 	m->tag = xstrdup(m->id);
 	if (kind_has(t->cfg->kind, TRAIT_SUBSCRIBES))
 		m->channel = xstrdup(t->cfg->keys[0]);
@@ -122,7 +126,10 @@ static void
 output(const struct log_ctx *ctx UNUSED, int fd, const char *line, size_t len, bool cut,
     void *arg UNUSED)
 {
-	FILE *out = fd == 2 ? stderr : stdout;
+	FILE *out = stdout;
+
+	if (fd == 2)
+		out = stderr;
 
 	out_foreign(out, line, len);
 	if (!cut)
@@ -249,8 +256,10 @@ run(struct try *t)
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);
 	t->handler = handler_open(&env, t->config, t->cfg, &events, t);
-	t->run = config_has_batches(t->cfg) ? handler_start_batch(t->handler, &t->msg, 1) :
-	    handler_start(t->handler, t->msg);
+	if (config_has_batches(t->cfg))
+		t->run = handler_start_batch(t->handler, &t->msg, 1);
+	else
+		t->run = handler_start(t->handler, t->msg);
 	loop_run(t->loop);
 	handler_free(t->handler);
 }
@@ -271,11 +280,14 @@ add_said(const struct result *r, struct buf *b)
 {
 	const char *word = said_name(r->said);
 
-	if (word != NULL)
-		buf_printf(b, "%s %s", r->end == END_ANSWER && r->batch == 0 ? "answered" : "said",
-		    word);
+	if (word != NULL && r->end == END_ANSWER && r->batch == 0)
+		buf_printf(b, "answered %s", word);
+	else if (word != NULL)
+		buf_printf(b, "said %s", word);
+	else if (r->said == SAID_WRONG)
+		buf_puts(b, "broke the protocol");
 	else
-		buf_puts(b, r->said == SAID_WRONG ? "broke the protocol" : "may not push");
+		buf_puts(b, "may not push");
 	if (r->answer == NULL)
 		return;
 	buf_puts(b, " (");
@@ -353,6 +365,11 @@ show_pushes(const struct pushes *p)
 static void
 verdict(const struct try *t, struct buf *b)
 {
+	static const char *const also[] = {
+		[VERDICT_DEFER] = "",
+		[VERDICT_HOLD] = ", and the queue held,",
+		[VERDICT_HOLD_GROUP] = ", and its group held,",
+	};
 	struct verdict low = outcome_decide(t->msg, &t->result, false, 0);
 	struct verdict high = outcome_decide(t->msg, &t->result, false, 1);
 	char from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
@@ -363,8 +380,9 @@ verdict(const struct try *t, struct buf *b)
 		buf_puts(b, "would be acked");
 		for (size_t i = 0; i < pushes_targets(t->result.pushes); i++) {
 			target = pushes_target(t->result.pushes, i);
-			buf_printf(b, "%s %zu message%s for %s", i == 0 ? ", with" : ",",
-			    target->count, target->count == 1 ? "" : "s", target->queue->name);
+			buf_printf(b, ",%s %zu message%s for %s",
+			    text_if(i == 0, " with"), target->count,
+			    plural(target->count), target->queue->name);
 		}
 		break;
 	case VERDICT_RETRY:
@@ -378,13 +396,15 @@ verdict(const struct try *t, struct buf *b)
 	case VERDICT_DEFER:
 	case VERDICT_HOLD:
 	case VERDICT_HOLD_GROUP:
-		buf_printf(b, "would be deferred%s for %s", low.op == VERDICT_DEFER ? "" :
-		    low.op == VERDICT_HOLD ? ", and the queue held," : ", and its group held,",
+		buf_printf(b, "would be deferred%s for %s", also[low.op],
 		    units_about(low.delay, from));
 		break;
 	case VERDICT_DEAD:
-		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :
-		    "would be a failure, not tried again: %s", reason_name(low.reason));
+		if (kind_has(t->cfg->kind, TRAIT_LEASES))
+			buf_puts(b, "would be a dead letter: ");
+		else
+			buf_puts(b, "would be a failure, not tried again: ");
+		buf_puts(b, reason_name(low.reason));
 		break;
 	case VERDICT_DROP:
 	case VERDICT_RETURN:
@@ -427,27 +447,36 @@ exit_status(const struct try *t)
 {
 	const struct result *r = &t->end;
 
+	if (r->end == END_EXIT && t->cfg->mode == MODE_PERSISTENT)
+		return EX_TEMPFAIL;
 	if (r->end == END_EXIT)
-		return t->cfg->mode == MODE_PERSISTENT ? EX_TEMPFAIL : r->status;
+		return r->status;
 	if (r->end == END_SIGNAL)
 		return 128 + r->signo;
+	if (r->end == END_NOT_STARTED && r->error == ENOENT)
+		return 127;
 	if (r->end == END_NOT_STARTED)
-		return r->error == ENOENT ? 127 : 126;
-	return r->said == SAID_OK ? 0 : r->said == SAID_DEAD ? EX_DATAERR : ends[r->end].status;
+		return 126;
+	if (r->said == SAID_OK)
+		return 0;
+	if (r->said == SAID_DEAD)
+		return EX_DATAERR;
+	return ends[r->end].status;
 }
 
 /* Reports a message that rqd would not run at all. */
 static bool
 refused(struct try *t)
 {
+	const char *fate = "dropped";
 	struct verdict v;
 
 	if (!outcome_refuse(t->msg, &v))
 		return false;
-	ctl_error(t->ctl, EX_DATAERR, kind_has(t->cfg->kind, TRAIT_LEASES) ?
-	    "%s %s: would be a dead letter without being run: %s" :
-	    "%s %s: would be dropped without being run: %s", t->cfg->name, t->msg->id,
-	    reason_name(v.reason));
+	if (kind_has(t->cfg->kind, TRAIT_LEASES))
+		fate = "a dead letter";
+	ctl_error(t->ctl, EX_DATAERR, "%s %s: would be %s without being run: "
+	    "%s", t->cfg->name, t->msg->id, fate, reason_name(v.reason));
 	return true;
 }
 
@@ -455,9 +484,11 @@ static void
 try_run(struct ctl *c)
 {
 	struct try t = { .ctl = c };
-	const char *file = c->args.words[1];
+	const char *file = c->args.words[1], *input = "standard input";
 	struct buf payload = BUF_INIT;
 
+	if (file != NULL)
+		input = file;
 	t.cfg = c->target.cfg;
 	if (t.cfg == NULL)
 		ctl_error(c, EX_USAGE,
@@ -467,7 +498,7 @@ try_run(struct ctl *c)
 		    "there is no command to try", t.cfg->name);
 	else if ((file != NULL && freopen(file, "r", stdin) == NULL) ||
 	    buf_read(&payload, fileno(stdin), SIZE_MAX) == -1)
-		ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
+		ctl_error(c, EX_NOINPUT, "%s: %s", input,
 		    strerror(errno));
 	else if (become_rqd(&t) == 0 && make_message(&t, &payload) == 0 && !refused(&t)) {
 		t.loop = loop_new();

@@ -102,11 +102,17 @@ const struct verb *
 verb_find(const char *first, const char *second, int *words)
 {
 	char both[64];
+	const char *typed;
 
-	snprintf(both, sizeof(both), "%.20s %.20s", first, second != NULL ? second : "");
+	snprintf(both, sizeof(both), "%.20s %.20s", first, or_empty(second));
 	EACH_VERB(v) {
-		*words = 1 + (strchr(v->name, ' ') != NULL);
-		if (strcmp(v->name, *words == 2 ? both : first) == 0)
+		typed = first;
+		*words = 1;
+		if (strchr(v->name, ' ') != NULL) {
+			typed = both;
+			*words = 2;
+		}
+		if (strcmp(v->name, typed) == 0)
 			return v;
 	}
 	return NULL;
@@ -174,8 +180,10 @@ unknown_option(const char *text, char **cause)
 static const struct opt_def *
 opt_of(int o)
 {
-	size_t i = o >= LONG ? (size_t)(o - LONG) : 0;
+	size_t i = 0;
 
+	if (o >= LONG)
+		i = (size_t)(o - LONG);
 	while (o < LONG && opt_table[i].letter != (char)o && i + 1 < OPT_MAX)
 		i++;
 	return &opt_table[i];
@@ -197,6 +205,17 @@ refused(int o, const char *text, char **cause)
 	return unknown_option(text, cause);
 }
 
+/* Whether it takes a value, for getopt_long(). */
+static int
+argument_rule(const struct opt_def *def)
+{
+	if (def->arg == NULL)
+		return no_argument;
+	if (opt_is_optional(def))
+		return optional_argument;
+	return required_argument;
+}
+
 /* Sorts argv into options and words; "-" alone is a word.  Long options have no short forms. */
 static int
 take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, char **cause)
@@ -213,9 +232,8 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 		def = &opt_table[i];
 		if (opt_find(guess, def->name) != def)
 			continue;
-		longs[n++] = (struct option){ def->name, def->arg == NULL ? no_argument :
-			opt_is_optional(def) ? optional_argument : required_argument, NULL,
-			LONG + i };
+		longs[n++] = (struct option){ def->name, argument_rule(def),
+			NULL, LONG + i };
 		if (def->letter != 0)
 			*l++ = def->letter;
 		if (def->letter != 0 && def->arg != NULL)
@@ -243,7 +261,7 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 			a->set[nset++] = optarg;
 		else if (a->value[def - opt_table] != NULL && def->arg != NULL)
 			return util_cause(cause, "--%s is given twice", def->name);
-		a->value[def - opt_table] = optarg != NULL ? optarg : "";
+		a->value[def - opt_table] = or_empty(optarg);
 	}
 	for (; optind < argc; optind++)
 		a->words[a->nwords++] = argv[optind];
@@ -272,11 +290,13 @@ verb_unknown(const char *word, char **cause)
 	EACH_VERB(v) {
 		util_nearest(&near, v->name);
 		if (strncmp(v->name, word, n) == 0 && v->name[n] == ' ')
-			buf_printf(&list, "%s%s", list.len > 0 ? ", " : "", v->name + n + 1);
+			buf_printf(&list, "%s%s", text_if(list.len > 0, ", "),
+			    v->name + n + 1);
 	}
 	if (list.len > 0)
 		rc = util_cause(cause, "%s needs one of: %s%s", word, buf_str(&list),
-		    strcmp(word, "retry") == 0 ? "; for dead letters: rqctl dead retry" : "");
+		    text_if(strcmp(word, "retry") == 0,
+			"; for dead letters: rqctl dead retry"));
 	else if (near.best != NULL)
 		rc = util_cause(cause, "there is no verb \"%.40s\"; did you mean %s?", word,
 		    near.best);
@@ -298,11 +318,14 @@ check_options(struct args *a, char **cause)
 			continue;
 		name = opt_table[i].name;
 		own = (size_t)(opt_find(a->verb, name) - opt_table);
-		if ((verb_options(a->verb) >> own & 1) == 0)
-			return a->verb == NULL ?
-			    util_cause(cause, "--%s needs a verb: rqctl help lists them", name) :
-			    util_cause(cause, "%s has no option --%s: rqctl help %s lists its "
-			    "options", a->verb->name, name, a->verb->name);
+		if ((verb_options(a->verb) >> own & 1) == 0) {
+			if (a->verb == NULL)
+				return util_cause(cause, "--%s needs a verb: "
+				    "rqctl help lists them", name);
+			return util_cause(cause, "%s has no option --%s: rqctl "
+			    "help %s lists its options", a->verb->name, name,
+			    a->verb->name);
+		}
 		a->value[i] = NULL;
 		a->value[own] = value;
 	}
@@ -313,6 +336,7 @@ int
 args_parse(struct args *a, int argc, char *const *argv, char **cause)
 {
 	const struct verb *guess = NULL, *v;
+	const char *wrong = "too many arguments";
 	size_t room = (size_t)argc + 1;
 	char *const *word;
 	int rc, words = 0;
@@ -347,9 +371,10 @@ args_parse(struct args *a, int argc, char *const *argv, char **cause)
 		return util_cause(cause, "no verb is given: rqctl help lists them");
 	if (a->nwords >= v->min_args && (v->max_args < 0 || a->nwords <= v->max_args))
 		return 0;
-	return util_cause(cause, "%s: usage: rqctl %s%s%s",
-	    a->nwords < v->min_args ? "an argument is missing" : "too many arguments",
-	    v->name, v->args[0] != '\0' ? " " : "", v->args);
+	if (a->nwords < v->min_args)
+		wrong = "an argument is missing";
+	return util_cause(cause, "%s: usage: rqctl %s%s%s", wrong, v->name,
+	    text_if(v->args[0] != '\0', " "), v->args);
 }
 
 void

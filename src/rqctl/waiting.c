@@ -41,11 +41,14 @@ delivery_parse(const char *text, struct delivery_info *d)
 	last = strrchr(token, ':');
 	d->ours = true;
 	d->saves = text[at] == '0' && d->idlen > 0;
-	d->saved = d->saves && (text = strchr(text + at, '\n')) != NULL ? text + 1 : NULL;
+	if (d->saves && (text = strchr(text + at, '\n')) != NULL)
+		d->saved = text + 1;
 	d->cancelled = token[0] == '!' && who != NULL;
 	if (d->cancelled && last > who)
 		snprintf(d->by, sizeof(d->by), "%.*s", (int)(last - who - 1), who + 1);
-	bare = d->cancelled ? last + 1 : token;
+	bare = token;
+	if (d->cancelled)
+		bare = last + 1;
 	d->owned = strcmp(bare, "-") != 0;
 	delivery_instance(bare, d->instance);
 }
@@ -61,22 +64,41 @@ enum {
 	PEEKED_SCORE, PEEKED_TAG, PEEKED_DELIVERY, PEEKED_SIZE, PEEKED_PAYLOAD, PEEKED_FIELDS
 };
 
+/* What peek.lua reads: a zset, or a list with its next end. */
+static const char *
+peeked_part(const struct target *t, enum key key)
+{
+	if (key == KEY_DELAYED)
+		return "delayed";
+	if (t->source == SOURCE_IDS)
+		return "ids";
+	if (t->left)
+		return "left";
+	return "waiting";
+}
+
 struct redisReply *
 waiting_page(struct ctl *c, const struct target *t, struct waiting_place *at, long count, long cut)
 {
 	bool tags = at->key == KEY_RETRY || at->key == KEY_BACKUP || at->key == KEY_HELD;
 	bool entries = at->key == KEY_QUEUE && t->source == SOURCE_STREAM;
+	const char *script = "peek";
 	struct words w = ask_format("%s", t->keys.name[at->key]);
 	struct redisReply *page;
+	int nkeys = 1;
 
-	if (tags)
+	if (tags) {
+		nkeys = 3;
 		ask_add(&w, "%s %s tags", t->keys.name[KEY_CONTEXT], t->keys.name[KEY_DELIVERY]);
-	else
-		ask_add(&w, "%s", entries ? keys_group(&t->keys) : at->key == KEY_DELAYED ?
-		    "delayed" : t->source == SOURCE_IDS ? "ids" : t->left ? "left" : "waiting");
+	} else if (entries) {
+		script = "stream_peek";
+		ask_add(&w, "%s", keys_group(&t->keys));
+	} else {
+		ask_add(&w, "%s", peeked_part(t, at->key));
+	}
 	ask_add(&w, "%lld %lld %s %lld", (long long)count, (long long)cut, at->from,
 	    (long long)at->passed);
-	page = ask_script_words(c, entries ? "stream_peek" : "peek", tags ? 3 : 1, &w);
+	page = ask_script_words(c, script, nkeys, &w);
 	if ((page = ask_check(c, page, peek_form)) == NULL)
 		return NULL;
 	snprintf(at->from, sizeof(at->from), "%s", reply_str_at(page, PEEK_FROM));
@@ -90,7 +112,9 @@ waiting_len(const struct redisReply *page)
 {
 	size_t n = reply_len(page);
 
-	return n > PEEK_FIELDS ? (n - PEEK_FIELDS) / PEEKED_FIELDS : 0;
+	if (n <= PEEK_FIELDS)
+		return 0;
+	return (n - PEEK_FIELDS) / PEEKED_FIELDS;
 }
 
 double
@@ -119,15 +143,19 @@ waiting_get(const struct redisReply *page, size_t i, struct waiting *ret)
 static bool
 visit_page(struct visit *v)
 {
-	int64_t left = v->most > 0 ? v->most - v->n : WAITING_PAGE;
+	int64_t left = WAITING_PAGE;
 
+	if (v->most > 0)
+		left = v->most - v->n;
 	if (left <= 0 || v->at.end || v->failed)
 		return false;
 	reply_free(v->page);
 	v->i = 0;
 	v->page = waiting_page(v->ctl, v->target, &v->at, (long)left, v->cut);
 	v->failed = v->page == NULL;
-	v->now = v->failed ? 0 : waiting_now(v->page);
+	v->now = 0;
+	if (!v->failed)
+		v->now = waiting_now(v->page);
 	return !v->failed;
 }
 
@@ -155,7 +183,9 @@ visit_end(struct visit *v)
 {
 	reply_free(v->page);
 	v->page = NULL;
-	return v->failed ? -1 : 0;
+	if (v->failed)
+		return -1;
+	return 0;
 }
 
 bool
@@ -191,7 +221,9 @@ waiting_due(const struct waiting *m)
 {
 	if (m->score >= 1e11)
 		return m->score / 1e3;
-	return m->score >= 1e10 && m->score < 2e10 ? m->score - 1e10 : m->score;
+	if (m->score >= 1e10 && m->score < 2e10)
+		return m->score - 1e10;
+	return m->score;
 }
 
 char *
