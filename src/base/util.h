@@ -1,6 +1,6 @@
 /*
- * For every file: allocation that cannot fail, attributes, fatal errors, causes, similar
- * words, names of signals, and randomness.
+ * For every file: allocation that cannot fail, attributes, minima, parts of texts, fatal
+ * errors, causes, similar words, names of signals, and randomness.
  *
  * A failed allocation ends the process.  The supervisor restarts the daemon, and
  * every message in flight is redelivered when its lease ends.  No code in rqd tries
@@ -28,6 +28,64 @@
 	while (result_ == -1 && errno == EINTR);			\
 	result_;							\
 })
+
+/* Minima and maxima: of sizes, and of numbers such as usec_t. */
+static inline size_t
+size_min(size_t a, size_t b)
+{
+	if (a < b)
+		return a;
+	return b;
+}
+
+static inline size_t
+size_max(size_t a, size_t b)
+{
+	if (a > b)
+		return a;
+	return b;
+}
+
+static inline int64_t
+int64_min(int64_t a, int64_t b)
+{
+	if (a < b)
+		return a;
+	return b;
+}
+
+static inline int64_t
+int64_max(int64_t a, int64_t b)
+{
+	if (a > b)
+		return a;
+	return b;
+}
+
+/* Parts of a text: "%lld message%s", n, plural(n). */
+static inline const char *
+plural(int64_t n)
+{
+	if (n == 1)
+		return "";
+	return "s";
+}
+
+/* The text, or "" if the condition is false; it may be a separator. */
+static inline const char *
+text_if(bool condition, const char *text)
+{
+	if (condition)
+		return text;
+	return "";
+}
+
+/* The text; "" instead of NULL. */
+static inline const char *
+or_empty(const char *text)
+{
+	return text_if(text != NULL, text);
+}
 
 /* The object whose member ptr points at. */
 #define CONTAINER_OF(ptr, type, member) \
