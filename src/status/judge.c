@@ -739,7 +739,8 @@ judge_refusal(const char *error)
 bool
 judge_ready(const struct ready_facts *f, struct buf *b)
 {
-	if (strcmp(f->state, "draining") == 0 || strcmp(f->state, "stopped") == 0) {
+	if (strcmp(f->state, "draining") == 0 ||
+	    strcmp(f->state, "stopped") == 0) {
 		buf_puts(b, f->state);
 	} else if (!f->up) {
 		buf_puts(b, "Redis is down");

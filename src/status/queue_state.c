@@ -34,17 +34,18 @@ state_json(const struct facts *f, const struct judge_context *c)
 		if (!c->details && strncmp(t.who, PAUSETEXT_HANDLER,
 		    strlen(PAUSETEXT_HANDLER)) == 0)
 			t.why = "";
-		pause = json_set(json_object(), "by:b at:b reason:s left:p", t.who,
-		    (size_t)t.who_len, t.when, (size_t)t.when_len, t.why,
-		    d->pause_left);
+		pause = json_set(json_object(),
+		    "by:b at:b reason:s left:p", t.who, (size_t)t.who_len,
+		    t.when, (size_t)t.when_len, t.why, d->pause_left);
 	}
 	if (d->partly)
 		json_set(pause, "partly:t", true);
 	for (size_t i = 0; i < STAT_MAX; i++)
 		json_set(totals, "*:i", stats_name((enum stat)i), d->total[i]);
-	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
-	    "delayed:n dead:n held:n daemons:i concurrency:i oldest:p state:b mood:s paused:j "
-	    "totals:j error:s cause:s differs:s latency:p cpu:f maxrss:n", f->name,
+	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n "
+	    "retry:n due:n delayed:n dead:n held:n daemons:i concurrency:i "
+	    "oldest:p state:b mood:s paused:j totals:j error:s cause:s "
+	    "differs:s latency:p cpu:f maxrss:n", f->name,
 	    f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE], kind_name(f->kind), d->waiting,
 	    facts_running(f), d->retry, d->due, d->delayed, d->dead, d->held,
 	    (int64_t)s->daemons, s->concurrency, oldest, state.data, state.len,

@@ -123,8 +123,8 @@ queues_json(const struct view *v, const struct survey_result *r, const struct hi
 		facts = survey_facts(q, r, view_refuses(v), &service);
 		context.queue = q->name;
 		o = state_json(&facts, &context);
-		json_set(o, "own:t late:t trouble:i acked_rate:p failed_rate:p", q->own,
-		    facts_are_late(&facts),
+		json_set(o, "own:t late:t trouble:i acked_rate:p "
+		    "failed_rate:p", q->own, facts_are_late(&facts),
 		    (int64_t)judge_first(&facts, &context, rates.failed, NULL).rank,
 		    rates.acked, rates.failed);
 		json_array_append_new(list, o);
