@@ -571,7 +571,12 @@ open_standard(struct sink *s, int fd, char **cause)
 		s->stream = false;
 		return 0;
 	}
-	s->way = S_ISREG(st.st_mode) ? WAY_FILE : S_ISSOCK(st.st_mode) ? WAY_SEND : WAY_NONBLOCK;
+	if (S_ISREG(st.st_mode))
+		s->way = WAY_FILE;
+	else if (S_ISSOCK(st.st_mode))
+		s->way = WAY_SEND;
+	else
+		s->way = WAY_NONBLOCK;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (s->way == WAY_NONBLOCK)
 		s->fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY |

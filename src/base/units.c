@@ -370,15 +370,29 @@ units_parse_past(const char *text, wall_t now, wall_t *ret, char **cause)
 	    "2026-11-21T08:00:00Z or @1795248000", text);
 }
 
+/* The seconds of a rate's unit; 0: the text is none. */
+static double
+rate_unit(const char *text)
+{
+	if (strcmp(text, "") == 0 || strcmp(text, "/s") == 0)
+		return 1;
+	if (strcmp(text, "/m") == 0)
+		return 60;
+	if (strcmp(text, "/h") == 0)
+		return 3600;
+	return 0;
+}
+
 int
 units_parse_rate(const char *text, double *ret, char **cause)
 {
-	double n, per;
+	double n = 0, per = 0;
 	char *end;
 
-	n = is_digit(*text) || *text == '.' ? strtod(text, &end) : (end = NULL, 0);
-	per = end == NULL ? 0 : strcmp(end, "") == 0 || strcmp(end, "/s") == 0 ? 1 :
-	    strcmp(end, "/m") == 0 ? 60 : strcmp(end, "/h") == 0 ? 3600 : 0;
+	if (is_digit(*text) || *text == '.') {
+		n = strtod(text, &end);
+		per = rate_unit(end);
+	}
 	if (per <= 0 || !(n > 0) || n > 1e9)
 		return util_cause(cause, "\"%.60s\" is not a rate: write 100/s, 30/m or 500/h",
 		    text);

@@ -9,12 +9,20 @@ utf8_decode(const char *s, size_t len, uint32_t *code)
 	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
-	/* 0: no sequence begins with such a byte */
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 :
-	    p[0] < 0xf5 ? 4 : 0, i;
+	size_t n, i;
 	uint32_t c;
 
-	if (n == 0 || n > len)
+	if (p[0] < 0x80)
+		n = 1;
+	else if (p[0] < 0xc2 || p[0] >= 0xf5)
+		return 0;	/* no sequence begins with such a byte */
+	else if (p[0] < 0xe0)
+		n = 2;
+	else if (p[0] < 0xf0)
+		n = 3;
+	else
+		n = 4;
+	if (n > len)
 		return 0;
 	c = p[0] & lead[n];
 	for (i = 1; i < n; i++) {

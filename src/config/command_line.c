@@ -18,7 +18,7 @@ take_override(struct draft *d, const char *text)
 	enum section section = SECTION_GLOBAL;
 	const char *equals = strchr(text, '=');
 	const struct option *o = NULL;
-	char *name, *dot, *why, *rest, *word;
+	char *name, *dot, *option, *why, *rest, *word;
 	struct setting *s;
 	size_t len;
 
@@ -26,16 +26,18 @@ take_override(struct draft *d, const char *text)
 		finding_error(&d->findings, &at, "\"%.60s\" is not OPTION=VALUE", text);
 		return;
 	}
-	name = xstrndup(text, (size_t)(equals - text));
-	if ((dot = strchr(name, '.')) != NULL)
+	name = option = xstrndup(text, (size_t)(equals - text));
+	if ((dot = strchr(name, '.')) != NULL) {
 		*dot++ = '\0';
+		option = dot;
+	}
 	if (dot != NULL && (section = section_find(name)) == SECTION_MAX) {
 		finding_error(&d->findings, &at, "unknown section \"%.60s\"", name);
 	} else if (section >= SECTION_QUEUE) {
 		finding_error(&d->findings, &at, "%.60s: options of queues and schedules stand in "
 		    "the file only", text);
-	} else if ((o = option_find(section, dot != NULL ? dot : name)) == NULL) {
-		why = option_unknown(section, dot != NULL ? dot : name);
+	} else if ((o = option_find(section, option)) == NULL) {
+		why = option_unknown(section, option);
 		finding_error(&d->findings, &at, "%s", why);
 		free(why);
 	} else {
@@ -59,7 +61,7 @@ take_override(struct draft *d, const char *text)
 		if (section == SECTION_REDIS) {
 			why = d->config->overrides;
 			d->config->overrides = xasprintf("%s%s%s", why,
-			    why[0] != '\0' ? "\n" : "", text);
+			    text_if(why[0] != '\0', "\n"), text);
 			free(why);
 		}
 	}

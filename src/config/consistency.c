@@ -30,9 +30,11 @@ check_names(struct draft *d, const struct draft_sections *all)
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct draft_section *s = &all->list[i];
-		int max = s->queue != NULL ? MESSAGE_ID_MAX : MESSAGE_ID_MAX - TIME_LEN;
+		int max = MESSAGE_ID_MAX;
 		size_t len = strlen(s->name), j = i;
 
+		if (s->queue == NULL)
+			max -= TIME_LEN;
 		if (!message_id_ok(s->name, len) || len > (size_t)max ||
 		    !utf8_is_valid(s->name, len))
 			finding_error(&d->findings, &s->at, "%s \"%.40s\": a name has 1 to %d "
@@ -69,10 +71,11 @@ check_keys(struct draft *d)
 
 		for (size_t j = 0; j < d->queues.n; j++) {
 			const struct draft_section *other = &d->queues.list[j];
+			bool equal = strcmp(other->queue->key, key) == 0;
 
-			if (strcmp(other->queue->key, key) == 0)
-				same = j < i ? other : same;
-			else if (uses_key(other->queue, key))
+			if (equal && j < i)
+				same = other;
+			if (!equal && uses_key(other->queue, key))
 				user = other;
 		}
 		if (same != NULL && strcmp(same->name, s->name) != 0)
@@ -91,6 +94,16 @@ check_keys(struct draft *d)
 
 /* -- options of a queue --------------------------------------------------------------- */
 
+/* The option, if it is given; else the other one. */
+static const char *
+given_option(const struct draft_section *s, const char *option,
+    const char *other)
+{
+	if (draft_setting(s, option) != NULL)
+		return option;
+	return other;
+}
+
 static void
 check_shards(struct draft *d, const struct draft_section *s)
 {
@@ -104,7 +117,7 @@ check_shards(struct draft *d, const struct draft_section *s)
 	if (!config_is_sharded(q))
 		return;
 	if (strpbrk(q->keys[0], "{}") != NULL)
-		draft_error(d, s, draft_setting(s, "key") != NULL ? "key" : "shards",
+		draft_error(d, s, given_option(s, "key", "shards"),
 		    "the key \"%s\" of a queue with shards has a brace: rqd writes {KEY.0}, "
 		    "{KEY.1} ...; give it a key without braces", q->keys[0]);
 	if (q->rate[0] != '\0')
@@ -130,7 +143,7 @@ check_limits(struct draft *d, const struct draft_section *s)
 		    "command = {\"/path/to/command\"}", s->name);
 	if (q->backoff > q->backoff_max && draft_is_sound(s, "backoff") &&
 	    draft_is_sound(s, "backoff_max"))
-		draft_error(d, s, draft_setting(s, "backoff") != NULL ? "backoff" : "backoff_max",
+		draft_error(d, s, given_option(s, "backoff", "backoff_max"),
 		    "backoff %s is longer than backoff_max %s", units_duration(q->backoff, a),
 		    units_duration(q->backoff_max, b));
 	if (q->lease <= d->config->redis.timeout && draft_setting(s, "lease") != NULL &&
@@ -240,7 +253,9 @@ is_circle(const struct config *config, const struct queue_config *q)
 
 	for (size_t i = 0; i < config->nqueues && to != NULL; i++) {
 		name = config_pushed_queue(to->on_dead);
-		to = name != NULL ? config_queue(config, name) : NULL;
+		if (name == NULL)
+			return false;
+		to = config_queue(config, name);
 		if (to == q)
 			return true;
 	}
@@ -254,9 +269,11 @@ check_dead_queue(struct draft *d, const struct draft_section *s)
 	struct queue_config *q = s->queue;
 	const char *name = config_pushed_queue(q->on_dead);
 	const struct queue_config *to;
-	uint64_t least = q->on_dead_message ? 256 * 1024 : 16 * 1024;
+	uint64_t least = 16 * 1024;
 	char size[UNITS_TEXT_MAX];
 
+	if (q->on_dead_message)
+		least = 256 * 1024;
 	if (name == NULL || !kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "on_dead"))
 		return;
 	if ((to = check_push(d, s, "on_dead", name)) == NULL)
@@ -394,6 +411,7 @@ check_cluster(struct draft *d)
 {
 	static const char one[] = "a Redis Cluster has database 0 only";
 	const struct redis_options *r = &d->config->redis;
+	const char *before, *after;
 	const struct place *at;
 
 	if (r->clusters[0] == NULL)
@@ -408,12 +426,18 @@ check_cluster(struct draft *d)
 		    draft_setting(s, "database") != NULL && s->queue->database != 0)
 			draft_error(d, s, "database", "database %d: %s", s->queue->database, one);
 		at = draft_place(s, "key");
+		before = "-q '";
+		after = "'";
+		if (at->line > 0) {
+			before = "key = \"";
+			after = "\"";
+		}
 		if (draft_is_sound(s, "key") && !kind_has(s->queue->kind, TRAIT_SUBSCRIBES) &&
 		    !has_tag(s->queue))
 			finding_error(&d->findings, at, "the key \"%s\" of queue \"%s\" has no "
 			    "hash tag, and on a cluster all keys of a queue must be in one slot: "
-			    "write %s{%s}%s", s->queue->key, s->name, at->line > 0 ?
-			    "key = \"" : "-q '", s->queue->key, at->line > 0 ? "\"" : "'");
+			    "write %s{%s}%s", s->queue->key, s->name, before,
+			    s->queue->key, after);
 	}
 }
 
@@ -421,10 +445,13 @@ void
 consistency_check(struct draft *d)
 {
 	const struct redis_options *r = &d->config->redis;
+	const char *half = "tls_key";
 
+	if (r->tls_cert[0] != '\0')
+		half = "tls_cert";
 	if ((r->tls_cert[0] == '\0') != (r->tls_key[0] == '\0'))
-		finding_error(&d->findings, draft_global_place(d, SECTION_REDIS,
-		    r->tls_cert[0] != '\0' ? "tls_cert" : "tls_key"),
+		finding_error(&d->findings,
+		    draft_global_place(d, SECTION_REDIS, half),
 		    "tls_cert and tls_key go together: give both or none");
 	check_names(d, &d->queues);
 	check_names(d, &d->schedules);

@@ -44,11 +44,15 @@ setting_free(struct setting *s)
 struct draft_section *
 draft_add(struct draft *d, enum section section, const char *name, const struct place *at)
 {
-	struct draft_sections *all = section == SECTION_QUEUE ? &d->queues : &d->schedules;
-	struct draft_section *s = APPEND(all->list, all->n);
-	char *file = xstrdup(at->line > 0 ? at->file : "");
+	struct draft_sections *all = &d->schedules;
+	struct draft_section *s;
 	struct config *c = d->config;
+	char *file;
 
+	if (section == SECTION_QUEUE)
+		all = &d->queues;
+	s = APPEND(all->list, all->n);
+	file = xstrdup(at->line > 0 ? at->file : "");
 	*s = (struct draft_section){ .section = section, .at = *at };
 	if (section == SECTION_QUEUE) {
 		s->queue = NEW(struct queue_config, .name = xstrdup(name), .file = file,
@@ -69,13 +73,25 @@ draft_add(struct draft *d, enum section section, const char *name, const struct 
 	return s;
 }
 
+/* Where the settings of an item go; a section with a title is a new one. */
+static struct setting **
+slots_of(struct draft *d, const struct item *item)
+{
+	enum section section = item->section;
+
+	if (section_has_title(section))
+		return draft_add(d, section, or_empty(item->title),
+		    &item->at)->given;
+	if (section == SECTION_DEFAULTS)
+		return d->defaults;
+	return d->given;
+}
+
 /* Sections other than queues may be spread over files; no option is given twice. */
 void
 draft_take(struct draft *d, struct item *item)
 {
-	struct setting **slots = section_has_title(item->section) ?
-	    draft_add(d, item->section, item->title != NULL ? item->title : "", &item->at)->given :
-	    item->section == SECTION_DEFAULTS ? d->defaults : d->given;
+	struct setting **slots = slots_of(d, item);
 	char first[PLACE_TEXT_MAX];
 
 	for (size_t i = 0; i < item->n; i++) {
@@ -117,7 +133,8 @@ apply(struct draft *d, struct setting *s, void *base)
 		while ((word = strsep(&rest, " \t\n")) != NULL) {
 			if (*word == '\0')
 				continue;
-			buf_puts(&b, b.len > 0 ? ", " : "");
+			if (b.len > 0)
+				buf_puts(&b, ", ");
 			option_print_string(word, &b);
 		}
 		finding_error(&d->findings, &s->at, "%s is a list of words, and no shell splits "
@@ -126,7 +143,9 @@ apply(struct draft *d, struct setting *s, void *base)
 		free(copy);
 		s->bad = true;
 	} else if (option_set(s->option, base, s->values, s->n, &bad, &cause) == -1) {
-		at = (struct place){ s->at.file, bad < s->n ? s->lines[bad] : s->at.line };
+		at = s->at;
+		if (bad < s->n)
+			at.line = s->lines[bad];
 		finding_error(&d->findings, &at, "%s", cause);
 		free(cause);
 		s->bad = true;
@@ -146,8 +165,12 @@ finish_queue(struct draft *d, struct queue_config *q)
 		q->keys[0] = xasprintf("%s%s", kind_key_prefix(q->kind), q->name);
 		q->keys[1] = NULL;
 	}
-	q->key = kind_has(q->kind, TRAIT_SUBSCRIBES) ? xstrdup(q->name) :
-	    xasprintf(tag ? "{%s}" : "%s", q->keys[0]);
+	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
+		q->key = xstrdup(q->name);
+	else if (tag)
+		q->key = xasprintf("{%s}", q->keys[0]);
+	else
+		q->key = xstrdup(q->keys[0]);
 	if (shard_keys_count_ok(q->shards) && shard_keys_count_ok(q->shards_drain))
 		shard_keys_set(q);
 	if (!kind_has(q->kind, TRAIT_LEASES))
@@ -158,12 +181,25 @@ finish_queue(struct draft *d, struct queue_config *q)
 		q->foreign_timeout = q->lease;
 }
 
+/* When an option that does not apply would. */
+static const char *
+when_it_applies(const struct option *o, const struct queue_config *q)
+{
+	if (o->batches)
+		return " unless batch is above 1";
+	if ((o->flags & OPTION_SINGLE) != 0 && config_has_batches(q))
+		return " if batch is above 1";
+	return "";
+}
+
 static void
 build_section(struct draft *d, struct draft_section *s)
 {
-	void *base = s->queue != NULL ? (void *)s->queue : s->schedule;
+	void *base = s->schedule;
 	const struct queue_config *q = s->queue;
 
+	if (s->queue != NULL)
+		base = s->queue;
 	EACH_OPTION(o) {
 		struct setting **given = &s->given[option_index(o)];
 
@@ -187,9 +223,8 @@ build_section(struct draft *d, struct draft_section *s)
 			    !option_applies(o, q))
 				finding_error(&d->findings, &own->at, "%s has no meaning with kind "
 				    "\"%s\" and mode \"%s\"%s", o->name, kind_name(q->kind),
-				    config_modes[q->mode], o->batches ?
-				    " unless batch is above 1" : (o->flags & OPTION_SINGLE) != 0 &&
-				    config_has_batches(q) ? " if batch is above 1" : "");
+				    config_modes[q->mode],
+				    when_it_applies(o, q));
 		}
 		finish_queue(d, s->queue);
 	}
@@ -239,7 +274,9 @@ draft_place(const struct draft_section *s, const char *option)
 {
 	const struct setting *given = draft_setting(s, option);
 
-	return given != NULL ? &given->at : &s->at;
+	if (given == NULL)
+		return &s->at;
+	return &given->at;
 }
 
 const struct place *
@@ -248,7 +285,9 @@ draft_global_place(const struct draft *d, enum section section, const char *opti
 	static const struct place nowhere = { "", 0 };
 	const struct setting *s = d->given[option_index(option_named(section, option))];
 
-	return s != NULL ? &s->at : &nowhere;
+	if (s == NULL)
+		return &nowhere;
+	return &s->at;
 }
 
 void

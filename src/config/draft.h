@@ -118,6 +118,15 @@ struct draft {
 
 void	draft_done(struct draft *);	/* but for the configuration and the findings */
 
+/* The name of its file; "-q": there is none. */
+static inline const char *
+draft_source_name(const struct config_source *source)
+{
+	if (source->file == NULL)
+		return "-q";
+	return source->file;
+}
+
 /* A setting without values; the second one is the draft's, as if it stood in a file. */
 struct setting *setting_new(const struct option *, const struct place *);
 struct setting *draft_setting_new(struct draft *, const struct option *, const struct place *);

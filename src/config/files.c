@@ -174,15 +174,15 @@ static void
 read_file(struct draft *d, const char *path, const struct place *from,
     const struct open_file *parent)
 {
-	struct open_file file = {
-		.parent = parent, .depth = parent != NULL ? parent->depth + 1 : 0
-	};
+	struct open_file file = { .parent = parent };
 	struct place at = { path, 0 };
 	struct buf b = BUF_INIT;
 	char *distrust = NULL;
-	const char *why;
+	const char *why, *hint = "";
 	bool taken = false;
 
+	if (parent != NULL)
+		file.depth = parent->depth + 1;
 	at.file = findings_file(&d->findings, path);
 	if (geteuid() == 0 && trust_folders(path, getuid(), &distrust) == -1 &&
 	    (from != NULL || errno == EPERM))
@@ -190,8 +190,9 @@ read_file(struct draft *d, const char *path, const struct place *from,
 	else
 		why = read_bytes(path, &b, &file.st);
 	if (why != NULL && from == NULL) {
-		finding_error(&d->findings, &at, "%s%s", why, access(path, F_OK) == -1 &&
-		    errno == ENOENT ? "; write it, or name another one by -c FILE" : "");
+		if (access(path, F_OK) == -1 && errno == ENOENT)
+			hint = "; write it, or name another one by -c FILE";
+		finding_error(&d->findings, &at, "%s%s", why, hint);
 	} else if (why != NULL) {
 		finding_error(&d->findings, from, "%s: %s", path, why);
 	} else if (is_text(&b, at.file, &d->findings) && check_nesting(d, path, from, &file)) {
@@ -211,7 +212,7 @@ files_take(struct draft *d)
 
 	if (source->text != NULL) {	/* the text has no includes any more */
 		text = xstrndup(source->text, source->text_len);
-		take_text(d, source->file != NULL ? source->file : "-q", text, NULL);
+		take_text(d, draft_source_name(source), text, NULL);
 		free(text);
 	} else if (source->file != NULL) {
 		read_file(d, source->file, NULL, NULL);

@@ -64,8 +64,10 @@ finding_add(struct findings *f, const struct place *at, bool warning, char *text
 		buf_printf(&b, ":%d", at->line);
 	buf_puts(&b, ": ");
 	for (const char *p = text; *p != '\0'; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			buf_printf(&b, *p == '\n' ? "\\n" : "\\x%02x", (unsigned char)*p);
+		if (*p == '\n')
+			buf_puts(&b, "\\n");
+		else if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			buf_printf(&b, "\\x%02x", (unsigned char)*p);
 		else
 			buf_addc(&b, *p);
 	}
@@ -102,6 +104,15 @@ is_repeated(const struct findings *f, size_t i)
 	return false;
 }
 
+static void
+report_add(struct config_report *r, bool warning, char *text)
+{
+	if (warning)
+		lines_add(&r->warnings, text);
+	else
+		lines_add(&r->errors, text);
+}
+
 void
 findings_done(struct findings *f, struct config_report *r)
 {
@@ -109,11 +120,11 @@ findings_done(struct findings *f, struct config_report *r)
 		qsort(f->found, f->nfound, sizeof(*f->found), compare);
 	for (size_t i = 0; i < f->nfound; i++) {
 		if (!is_repeated(f, i))
-			lines_add(f->found[i].warning ? &r->warnings : &r->errors,
+			report_add(r, f->found[i].warning,
 			    xstrdup(f->found[i].text));
 	}
 	if (f->dropped > 0)
-		lines_add(f->nerrors > 0 ? &r->errors : &r->warnings,
+		report_add(r, f->nerrors == 0,
 		    xasprintf("and %zu more", f->dropped));
 	for (size_t i = 0; i < f->nfound; i++)
 		free(f->found[i].text);

@@ -38,7 +38,10 @@ read_all(const struct config_source *source, int fd, struct config_report *repor
 	if (lseek(fd, 0, SEEK_SET) == -1 || buf_read(&b, fd, SIZE_MAX) == -1)
 		buf_clear(&b);
 	p = buf_str(&b);
-	nl = *p != '\n' ? strstr(p, "\n\n") : p - 1;
+	if (*p == '\n')
+		nl = p - 1;
+	else
+		nl = strstr(p, "\n\n");
 	if (nl != NULL) {
 		from.text = nl + 2;
 		from.text_len = strlen(nl + 2);
@@ -47,8 +50,10 @@ read_all(const struct config_source *source, int fd, struct config_report *repor
 	}
 	for (; *p != '\n' && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
 		*nl = '\0';
-		if (*p != 'Q') {
-			lines_add(*p == 'E' ? &report->errors : &report->warnings, xstrdup(p + 1));
+		if (*p == 'E') {
+			lines_add(&report->errors, xstrdup(p + 1));
+		} else if (*p != 'Q') {
+			lines_add(&report->warnings, xstrdup(p + 1));
 		} else if (config != NULL && i < config->nqueues) {
 			q = config->queues[i++];
 			q->line = (int)strtol(p + 1, &name, 10);

@@ -29,8 +29,10 @@ config_load(const struct config_source *source, struct config_report *report)
 	/* For RQD_CONFIG the path is absolute; symbolic links are kept. */
 	if (source->file != NULL && source->file[0] != '/')
 		cwd = getcwd(NULL, 0);
-	config->file = xasprintf("%s%s%s", cwd != NULL ? cwd : "", cwd != NULL ? "/" : "",
-	    source->file != NULL ? source->file : "");
+	if (cwd != NULL)
+		config->file = xasprintf("%s/%s", cwd, source->file);
+	else
+		config->file = xstrdup(or_empty(source->file));
 	free(cwd);
 	files_take(&d);
 	command_line_take(&d);

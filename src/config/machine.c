@@ -37,6 +37,16 @@ struct runner {
 	struct rows	 rows;
 };
 
+static bool
+is_in_group(const struct user *user, gid_t gid)
+{
+	for (size_t i = 0; i < user->ngroups; i++) {
+		if (user->groups[i] == gid)
+			return true;
+	}
+	return user->gid == gid;
+}
+
 /*
  * Whether another user may execute (S_IXUSR) or write (S_IWUSR) the file; root asks for
  * that user.  It does not look at the folders on the way.
@@ -46,10 +56,8 @@ may_use(const struct stat *st, const struct user *user, mode_t owner_bit)
 {
 	if (st->st_uid == user->uid)
 		return (st->st_mode & owner_bit) != 0;
-	for (size_t i = 0; i <= user->ngroups; i++) {
-		if (st->st_gid == (i < user->ngroups ? user->groups[i] : user->gid))
-			return (st->st_mode & owner_bit >> 3) != 0;
-	}
+	if (is_in_group(user, st->st_gid))
+		return (st->st_mode & owner_bit >> 3) != 0;
 	return (st->st_mode & owner_bit >> 6) != 0;
 }
 
@@ -107,7 +115,25 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 	return true;
 }
 
+static bool
+check_identity(struct draft *d, const struct draft_section *s,
+    const struct runner *r, const struct user *u, enum spawn_step missing)
+{
+	if (r->privileged)
+		return check_root_identity(d, s, r, u);
+	return check_own_identity(d, s, r, u, missing);
+}
+
 /* -- what a queue needs --------------------------------------------------------------- */
+
+/* Whether the queue's user may; only root asks for another user. */
+static bool
+may_execute(const char *path, const struct stat *st, const struct user *user)
+{
+	if (geteuid() != 0)
+		return access(path, X_OK) == 0;
+	return may_use(st, user, S_IXUSR);
+}
 
 static void
 check_command_file(struct draft *d, const struct draft_section *s, const struct user *user)
@@ -123,7 +149,7 @@ check_command_file(struct draft *d, const struct draft_section *s, const struct 
 		why = strerror(errno);
 	else if (S_ISDIR(st.st_mode))
 		why = "is a directory";
-	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_use(&st, user, S_IXUSR))
+	else if (!may_execute(path, &st, user))
 		why = "is not executable for the queue's user: chmod 755 it";
 	else if (geteuid() != 0)	/* root would read any file that a user has linked there */
 		why = first_line = start_error_first_line(path);
@@ -142,9 +168,12 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 		return;
 	if (stat(path, &st) == -1)
 		finding_warn(&d->findings, at, "%s %s: %s", option, path, strerror(errno));
-	else if (directory != S_ISDIR(st.st_mode))
-		finding_warn(&d->findings, at, "%s %s is %s directory", option, path,
-		    directory ? "not a" : "a");
+	else if (directory && !S_ISDIR(st.st_mode))
+		finding_warn(&d->findings, at, "%s %s is not a directory",
+		    option, path);
+	else if (!directory && S_ISDIR(st.st_mode))
+		finding_warn(&d->findings, at, "%s %s is a directory", option,
+		    path);
 	else if (!directory && access(path, R_OK) == -1)
 		finding_warn(&d->findings, at, "%s %s: %s", option, path, strerror(errno));
 	else if (S_ISREG(st.st_mode) && st.st_size == 0)
@@ -155,8 +184,12 @@ static void
 check_cgroup(struct draft *d, const struct draft_section *s, const struct runner *r,
     const char *option, enum cgroup_part part)
 {
-	const char *why = r->held && !r->privileged ? "privileged is false" : cgroup_lacks(part);
+	const char *why;
 
+	if (r->held && !r->privileged)
+		why = "privileged is false";
+	else
+		why = cgroup_lacks(part);
 	if (why != NULL)
 		draft_warn(d, s, option, "%s has no effect here: %s", option, why);
 }
@@ -176,34 +209,56 @@ check_nice(struct draft *d, const struct draft_section *s, const struct runner *
 		    "lower value than rqd's own, which is %d", nice, own);
 }
 
+/* Without a row nobody is named; who is named may be this process' user. */
+static struct user
+user_of_row(const struct spawn_row *row, const struct runner *r)
+{
+	struct user u;
+
+	if (row == NULL)
+		return r->own;
+	u = (struct user){ geteuid(), getegid(), row->groups, row->ngroups };
+	if (row->uid != (uid_t)-1)
+		u.uid = row->uid;
+	if (row->gid != (gid_t)-1)
+		u.gid = row->gid;
+	return u;
+}
+
+static enum spawn_step
+failed_step(const struct spawn_row *row)
+{
+	if (row == NULL || row->error == 0)
+		return STEP_NONE;
+	return (enum spawn_step)row->step;
+}
+
 static void
 check_queue(struct draft *d, const struct draft_section *s, const struct runner *r,
     const struct spawn_row *row)
 {
 	const struct queue_config *q = s->queue;
-	/* Without a row nobody is named; who is named may be this process' user. */
-	struct user u = row == NULL ? r->own : (struct user){
-		row->uid != (uid_t)-1 ? row->uid : geteuid(),
-		row->gid != (gid_t)-1 ? row->gid : getegid(),
-		row->groups, row->ngroups };
-	enum spawn_step failed = row != NULL && row->error != 0 ?
-	    (enum spawn_step)row->step : STEP_NONE;
+	struct user u = user_of_row(row, r);
+	enum spawn_step failed = failed_step(row), missing = failed;
 	bool of_file = failed == STEP_ENV_FILE || failed == STEP_ENVIRONMENT;
-	enum spawn_step missing = of_file ? STEP_NONE : failed;
-	const char *what = missing == STEP_USER ? "user" : "group";
+	const char *what = "group", *name = q->group, *option = "env";
 	char *why;
 
-	if (!config_consumes(q) || !(r->privileged ? check_root_identity(d, s, r, &u) :
-	    check_own_identity(d, s, r, &u, missing)))
+	if (of_file)
+		missing = STEP_NONE;
+	if (missing == STEP_USER) {
+		what = "user";
+		name = q->user;
+	}
+	if (!config_consumes(q) || !check_identity(d, s, r, &u, missing))
 		return;
 	if (missing == STEP_NONE)
 		check_command_file(d, s, &u);
 	else if (row->error == ENOENT)
-		draft_warn(d, s, what, "there is no %s \"%s\"", what,
-		    missing == STEP_USER ? q->user : q->group);
+		draft_warn(d, s, what, "there is no %s \"%s\"", what, name);
 	else
-		draft_warn(d, s, what, "%s \"%s\" cannot be looked up: %s", what,
-		    missing == STEP_USER ? q->user : q->group, strerror(row->error));
+		draft_warn(d, s, what, "%s \"%s\" cannot be looked up: %s",
+		    what, name, strerror(row->error));
 	check_nice(d, s, r);
 	if (q->memory_max > 0)
 		check_cgroup(d, s, r, "memory_max", CGROUP_MEMORY);
@@ -212,7 +267,9 @@ check_queue(struct draft *d, const struct draft_section *s, const struct runner 
 	check_file(d, draft_place(s, "directory"), "directory", q->directory, true);
 	if (of_file) {
 		why = start_error_text(q, spawn_step_name(failed), row->error);
-		draft_warn(d, s, q->env_file[0] != '\0' ? "env_file" : "env", "%s", why);
+		if (q->env_file[0] != '\0')
+			option = "env_file";
+		draft_warn(d, s, option, "%s", why);
 		free(why);
 	}
 }
@@ -229,6 +286,46 @@ may_write(const char *path, const struct stat *st, const struct runner *r)
 	return may_use(st, &r->own, S_IWUSR);
 }
 
+/* Of an absolute path; the caller frees it. */
+static char *
+folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (slash == path)
+		return xstrdup("/");
+	return xstrndup(path, (size_t)(slash - path));
+}
+
+/* Why a file that is there cannot be the log; NULL: it can. */
+static const char *
+log_file_trouble(const char *path, const struct stat *st,
+    const struct runner *r)
+{
+	if (S_ISLNK(st->st_mode))
+		return "is a symbolic link, which is not followed";
+	if (S_ISDIR(st->st_mode))
+		return "is a directory, not a file";
+	if (!may_write(path, st, r))
+		return "cannot be written by rqd";
+	return NULL;
+}
+
+/* Why the log cannot be created in the folder; NULL: it can. */
+static const char *
+log_folder_trouble(const char *folder, const struct runner *r)
+{
+	struct stat st;
+
+	if (stat(folder, &st) == -1)
+		return strerror(errno);
+	if (!S_ISDIR(st.st_mode))
+		return strerror(ENOTDIR);
+	if (!may_write(folder, &st, r))
+		return strerror(errno);
+	return NULL;
+}
+
 /*
  * Warns of a log that the daemon will not be able to open or create.  Root does not open one
  * in a folder that another user may change.
@@ -236,32 +333,26 @@ may_write(const char *path, const struct stat *st, const struct runner *r)
 static void
 check_log(struct draft *d, const struct runner *r)
 {
-	const char *path = d->config->log.target, *why = NULL;
+	const char *path = d->config->log.target, *why;
 	const struct place *at = draft_global_place(d, SECTION_LOG, "target");
 	char *folder, *distrust = NULL;
 	struct stat st;
-	bool exists;
 
 	if (path[0] != '/' || strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0)
 		return;
-	exists = lstat(path, &st) == 0;
-	folder = strrchr(path, '/') == path ? xstrdup("/") :
-	    xstrndup(path, (size_t)(strrchr(path, '/') - path));
-	if (exists)
-		why = S_ISLNK(st.st_mode) ? "is a symbolic link, which is not followed" :
-		    S_ISDIR(st.st_mode) ? "is a directory, not a file" :
-		    !may_write(path, &st, r) ? "cannot be written by rqd" : NULL;
-	else if (stat(folder, &st) == -1)
-		why = strerror(errno);
-	else if (!S_ISDIR(st.st_mode))
-		why = strerror(ENOTDIR);
-	else if (!may_write(folder, &st, r))
-		why = strerror(errno);
-	if (why != NULL)
-		finding_warn(&d->findings, at, "target %s%s%s%s%s: until that is "
-		    "corrected rqd logs to stderr", path,
-		    exists ? " " : ": its directory ", exists ? "" : folder,
-		    exists ? "" : ": ", why);
+	folder = folder_of(path);
+	if (lstat(path, &st) == 0) {
+		why = log_file_trouble(path, &st, r);
+		if (why != NULL)
+			finding_warn(&d->findings, at, "target %s %s: until "
+			    "that is corrected rqd logs to stderr", path, why);
+	} else {
+		why = log_folder_trouble(folder, r);
+		if (why != NULL)
+			finding_warn(&d->findings, at, "target %s: its "
+			    "directory %s: %s: until that is corrected rqd "
+			    "logs to stderr", path, folder, why);
+	}
 	if (r->held && trust_folders(path, r->own.uid, &distrust) == -1 && errno == EPERM)
 		finding_warn(&d->findings, at, "target %s: %s, so others could replace the "
 		    "file: use a directory of " PRIVILEGE_USER "'s, such as /var/log/rqd", path,
@@ -318,7 +409,7 @@ void
 machine_check(struct draft *d)
 {
 	const struct config_source *source = d->source;
-	const struct place at = { source->file != NULL ? source->file : "-q", 0 };
+	const struct place at = { draft_source_name(source), 0 };
 	struct runner r = { .held = privilege_held(), .own = { geteuid(), getegid(), NULL, 0 } };
 	unsigned generation;
 	int file;
@@ -339,7 +430,9 @@ machine_check(struct draft *d)
 	r.privileged = r.held && d->config->privileged;
 	check_log(d, &r);
 	check_redis(d, &r);
-	file = source->rows != 0 ? source->rows : memfd_create("rqd-rows", MFD_CLOEXEC);
+	file = source->rows;
+	if (file == 0)
+		file = memfd_create("rqd-rows", MFD_CLOEXEC);
 	load_rows(d->config, file, NULL, 0);
 	generation = rows_add(&r.rows, file, -1);
 	for (uint32_t i = 0; i < d->queues.n; i++)

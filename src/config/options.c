@@ -367,19 +367,31 @@ section_find(const char *name)
 	return s;
 }
 
+/* For the word that was probably meant by this name. */
+static struct nearest
+nearest_to(const char *name)
+{
+	struct nearest near = { name, 2, NULL };
+
+	if (strlen(name) > 4)
+		near.within = 3;
+	return near;
+}
+
 /* "unknown option NAME; did you mean OTHER?" */
 static char *
 unknown(const char *what, const struct nearest *near)
 {
-	return xasprintf("%s \"%.60s\"%s%s%s", what, near->typed,
-	    near->best != NULL ? "; did you mean " : "", near->best != NULL ? near->best : "",
-	    near->best != NULL ? "?" : "");
+	if (near->best == NULL)
+		return xasprintf("%s \"%.60s\"", what, near->typed);
+	return xasprintf("%s \"%.60s\"; did you mean %s?", what, near->typed,
+	    near->best);
 }
 
 char *
 section_unknown(const char *name)
 {
-	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
+	struct nearest near = nearest_to(name);
 
 	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++)
 		util_nearest(&near, sections[s].name);
@@ -389,13 +401,18 @@ section_unknown(const char *name)
 char *
 option_unknown(enum section section, const char *name)
 {
-	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
+	struct nearest near = nearest_to(name);
+
+	const char *place;
 
 	EACH_OPTION(o) {
-		if (strcmp(o->name, name) == 0)
-			return xasprintf("%s does not belong here: it stands %s", name,
-			    (o->flags & OPTION_OWN) != 0 ? "in queue \"NAME\" { } only" :
-			    sections[o->section].place);
+		if (strcmp(o->name, name) == 0) {
+			place = sections[o->section].place;
+			if ((o->flags & OPTION_OWN) != 0)
+				place = "in queue \"NAME\" { } only";
+			return xasprintf("%s does not belong here: it stands %s",
+			    name, place);
+		}
 		if (option_belongs(o, section))
 			util_nearest(&near, o->name);
 	}
@@ -491,12 +508,17 @@ check_root(const char *value, size_t i, size_t n, char **cause)
 static int
 check_command(const char *value, size_t i, size_t n, char **cause)
 {
+	const char *more = "", *name = value;
+
 	if (i > 0 || value[0] == '/')
 		return 0;
+	if (value[0] == '\0')
+		name = "command";
+	if (n > 1)
+		more = ", ...";
 	return util_cause(cause, "the command \"%.200s\" is not an absolute path: "
 	    "write {\"/path/to/%s\"%s}, or let a shell find it: "
-	    "{\"/bin/sh\", \"-c\", '...'}", value,
-	    value[0] == '\0' ? "command" : value, n > 1 ? ", ..." : "");
+	    "{\"/bin/sh\", \"-c\", '...'}", value, name, more);
 }
 
 /* The length of the name of a variable with "=" behind it; 0: there is none. */
@@ -505,7 +527,9 @@ variable_name(const char *value)
 {
 	size_t len = strspn(value, NAME_CHARS);
 
-	return value[len] == '=' && !(value[0] >= '0' && value[0] <= '9') ? len : 0;
+	if (value[len] != '=' || (value[0] >= '0' && value[0] <= '9'))
+		return 0;
+	return len;
 }
 
 static int
@@ -581,7 +605,9 @@ check_cluster(const char *value, size_t i, size_t n, char **cause)
 static int
 check_listen(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 {
-	return value[0] == '\0' ? 0 : listen_socket_check(value, cause);
+	if (value[0] == '\0')
+		return 0;
+	return listen_socket_check(value, cause);
 }
 
 static int

@@ -115,7 +115,9 @@ scan_variable(struct parse *p)
 		wrong(p, p->line, "${%.*s} is not set in the environment: set it, write "
 		    "${%.*s:-default}, or, if it is meant for a shell, use single quotes",
 		    (int)(end - name), name, (int)(end - name), name);
-	p->p = *end == '}' ? end + 1 : name;
+	p->p = name;
+	if (*end == '}')
+		p->p = end + 1;
 }
 
 /* Whether the characters behind a backslash are an escape, and not that of a NUL. */
@@ -153,8 +155,10 @@ scan_string(struct parse *p)
 			    "byte, or use single quotes", p->p);
 		if (strncmp(p->p, "${", 2) == 0)
 			scan_variable(p);
+		else if (*p->p == '\\')
+			advance(p, p->p + 2);
 		else
-			advance(p, p->p + (*p->p == '\\' ? 2 : 1));
+			advance(p, p->p + 1);
 	}
 	advance(p, end + 1);
 	return true;
@@ -180,7 +184,8 @@ next(struct parse *p)
 		t.type = WORD;
 		p->p += n;
 	} else if (*p->p == '"' || *p->p == '\'') {
-		t.type = scan_string(p) ? STRING : BAD;
+		if (scan_string(p))
+			t.type = STRING;
 	} else if (strncmp(p->p, "${", 2) == 0) {
 		t.type = STRING;
 		scan_variable(p);
@@ -265,8 +270,11 @@ take_section(struct parse *p, const struct token *name, const char *text, int le
 	if (section < SECTION_MAX)
 		return error(p, p->open.line, "%.*s is not closed: \"}\" is missing before %.*s in "
 		    "line %d", p->open.len, p->open.text, len, name->text, name->line);
-	error_text(p, name->line, p->in == 0 ? section_unknown(text) :
-	    xasprintf("%s: there are no sections inside of sections", text));
+	if (p->in == 0)
+		error_text(p, name->line, section_unknown(text));
+	else
+		error(p, name->line,
+		    "%s: there are no sections inside of sections", text);
 	while (depth > 0 && (t = next(p)).type != BAD && t.type != END)
 		depth += (t.type == '{') - (t.type == '}');
 	blank(name->text, p->p);
@@ -308,15 +316,20 @@ prepare(struct parse *p)
 		if (name.type == END)
 			return p->in == 0 || error(p, p->open.line, "%.*s is not closed: \"}\" is "
 			    "missing at the end of the file", p->open.len, p->open.text);
-		t = name.type == WORD ? next(p) : name;
-		brace = name.type == WORD && is_value(t) ? next(p) : t;
+		t = brace = name;
+		if (name.type == WORD)
+			t = brace = next(p);
+		if (name.type == WORD && is_value(t))
+			brace = next(p);
 		snprintf(text, sizeof(text), "%.*s", name.len, name.text);
 		if (t.type == BAD || brace.type == BAD) {
 			ok = false;
 		} else if (name.type == WORD && t.type == '=') {
 			ok = take_option(p, &name, text);
+		} else if (name.type == WORD && t.type == '{') {
+			ok = take_section(p, &name, text, name.len);
 		} else if (name.type == WORD && brace.type == '{') {
-			ok = take_section(p, &name, text, t.type == '{' ? name.len :
+			ok = take_section(p, &name, text,
 			    (int)(t.text + t.len - name.text));
 		} else if (t.type == '(' && strcmp(text, "include") == 0) {
 			ok = take_include(p, &name);
@@ -325,9 +338,10 @@ prepare(struct parse *p)
 				error(p, name.line, "unexpected \"}\": no section is open here");
 			else if (option_find(p->parsed->items[p->in].section, text) != NULL)
 				error(p, name.line, "\"=\" is missing after %s", text);
+			else if (strchr("\"'", *text) != NULL)
+				error(p, name.line, "unexpected %s", text);
 			else
-				error(p, name.line, strchr("\"'", *text) != NULL ?
-				    "unexpected %s" : "unexpected \"%s\"", text);
+				error(p, name.line, "unexpected \"%s\"", text);
 			blank(name.text, name.text + name.len);
 			p->p = name.text;
 			p->line = name.line;
@@ -371,8 +385,10 @@ static int
 on_section(cfg_t *cfg UNUSED, cfg_opt_t *opt)
 {
 	const char *title = cfg_title(cfg_opt_getnsec(opt, 0));
+	struct item *item = &running->parsed->items[++running->nended];
 
-	running->parsed->items[++running->nended].title = title != NULL ? xstrdup(title) : NULL;
+	if (title != NULL)
+		item->title = xstrdup(title);
 	cfg_free_value(opt);
 	return 0;
 }
@@ -390,10 +406,13 @@ add_options(cfg_opt_t *to, enum section section)
 	size_t n = 0;
 
 	EACH_OPTION(o) {
-		if (option_belongs(o, section))
-			to[n++] = (cfg_opt_t){ .name = o->name, .type = CFGT_STR,
-			    .flags = CFGF_NODEFAULT | (option_is_list(o) ? CFGF_LIST : 0),
-			    .parsecb = on_value };
+		if (!option_belongs(o, section))
+			continue;
+		to[n] = (cfg_opt_t){ .name = o->name, .type = CFGT_STR,
+		    .flags = CFGF_NODEFAULT, .parsecb = on_value };
+		if (option_is_list(o))
+			to[n].flags |= CFGF_LIST;
+		n++;
 	}
 	to[n] = (cfg_opt_t)CFG_END();
 	return n;
@@ -409,9 +428,12 @@ parse_rest(struct parse *p, const char *text)
 
 	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++) {
 		(void)add_options(options[s], s);
-		root[n++] = (cfg_opt_t){ .name = section_name(s), .type = CFGT_SEC,
-		    .flags = CFGF_MULTI | (section_has_title(s) ? CFGF_TITLE : 0),
+		root[n] = (cfg_opt_t){ .name = section_name(s),
+		    .type = CFGT_SEC, .flags = CFGF_MULTI,
 		    .subopts = options[s], .validcb = on_section };
+		if (section_has_title(s))
+			root[n].flags |= CFGF_TITLE;
+		n++;
 	}
 	root[n++] = (cfg_opt_t)CFG_FUNC("include", on_include);
 	root[n] = (cfg_opt_t)CFG_END();
@@ -433,6 +455,7 @@ parse_text(struct parsed *parsed, char *text, const char *file, struct findings 
 		.p = text + 3 * mark,
 	};
 	size_t nerrors;
+	int line = 1;
 	bool ok;
 
 	*parsed = (struct parsed){ NULL, 0 };
@@ -442,9 +465,10 @@ parse_text(struct parsed *parsed, char *text, const char *file, struct findings 
 	/* All that the pass has noted must be there. */
 	if (parse_rest(&p, text + 3 * mark) == -1 ||
 	    (ok && (p.ntaken < p.nsettings || p.nended + 1 < parsed->n))) {
+		if (p.ntaken < p.nsettings)
+			line = p.settings[p.ntaken]->at.line;
 		if (ok && findings->nerrors == nerrors)
-			error(&p, p.ntaken < p.nsettings ? p.settings[p.ntaken]->at.line : 1,
-			    "libconfuse reads this in another way");
+			error(&p, line, "libconfuse reads this in another way");
 		ok = false;
 	}
 	free(p.settings);

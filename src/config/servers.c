@@ -50,11 +50,14 @@ static void
 set_parts(struct draft *d, const char *option, const struct setting *server, const char *text)
 {
 	struct setting **slot = given(d, option);
+	const char *what = "Sentinels";
 	char *copy, *rest, *part;
 
+	if (strcmp(option, "cluster") == 0)
+		what = "cluster";
 	if (*slot != NULL && (!is_override(server) || is_override(*slot))) {
-		finding_error(&d->findings, &server->at, "server gives the %s, and so does %s: "
-		    "remove one", strcmp(option, "cluster") == 0 ? "cluster" : "Sentinels", option);
+		finding_error(&d->findings, &server->at, "server gives the %s, "
+		    "and so does %s: remove one", what, option);
 		return;
 	}
 	*slot = draft_setting_new(d, option_named(SECTION_REDIS, option), &server->at);
@@ -64,34 +67,57 @@ set_parts(struct draft *d, const char *option, const struct setting *server, con
 	free(copy);
 }
 
+/* MASTER@HOST:PORT,HOST:PORT */
+static void
+take_sentinels(struct draft *d, const struct setting *server, const char *text)
+{
+	const char *at = strrchr(text, '@');
+	char *master;
+
+	if (at == NULL || at == text || at[1] == '\0') {
+		finding_error(&d->findings, &server->at, "\"%s\": write "
+		    SENTINEL "MASTER@HOST:PORT,HOST:PORT", server->values[0]);
+		return;
+	}
+	master = xstrndup(text, (size_t)(at - text));
+	set_parts(d, "sentinel", server, at + 1);
+	set_parts(d, "master", server, master);
+	free(master);
+}
+
+/* HOST:PORT,HOST:PORT */
+static void
+take_cluster(struct draft *d, const struct setting *server, const char *text)
+{
+	if (text[0] == '\0')
+		finding_error(&d->findings, &server->at, "\"%s\": write "
+		    CLUSTER "HOST:PORT,HOST:PORT", server->values[0]);
+	else
+		set_parts(d, "cluster", server, text);
+}
+
 /* Turns a short form into options; -1: reported. */
 static int
 take_short_form(struct draft *d)
 {
-	const struct setting *server = *given(d, "server");
-	const char *text = server != NULL && server->n == 1 ? server->values[0] : "", *at;
-	bool sentinels = strncmp(text, SENTINEL, strlen(SENTINEL)) == 0;
+	struct setting **slot = given(d, "server");
+	const struct setting *server = *slot;
 	size_t errors = d->findings.nerrors;
-	char *master;
+	const char *text;
 
-	if (!sentinels && strncmp(text, CLUSTER, strlen(CLUSTER)) != 0)
+	if (server == NULL || server->n != 1)
 		return 0;
-	*given(d, "server") = NULL;
-	text += strlen(sentinels ? SENTINEL : CLUSTER);
-	at = strrchr(text, '@');
-	if (sentinels ? at == NULL || at == text || at[1] == '\0' : text[0] == '\0') {
-		finding_error(&d->findings, &server->at, "\"%s\": write %s", server->values[0],
-		    sentinels ? SENTINEL "MASTER@HOST:PORT,HOST:PORT" :
-		    CLUSTER "HOST:PORT,HOST:PORT");
-	} else if (sentinels) {
-		master = xstrndup(text, (size_t)(at - text));
-		set_parts(d, "sentinel", server, at + 1);
-		set_parts(d, "master", server, master);
-		free(master);
-	} else {
-		set_parts(d, "cluster", server, text);
+	text = server->values[0];
+	if (strncmp(text, SENTINEL, strlen(SENTINEL)) == 0) {
+		*slot = NULL;
+		take_sentinels(d, server, text + strlen(SENTINEL));
+	} else if (strncmp(text, CLUSTER, strlen(CLUSTER)) == 0) {
+		*slot = NULL;
+		take_cluster(d, server, text + strlen(CLUSTER));
 	}
-	return d->findings.nerrors > errors ? -1 : 0;
+	if (d->findings.nerrors > errors)
+		return -1;
+	return 0;
 }
 
 /* -- one of the forms -------------------------------------------------------------------- */
@@ -100,13 +126,18 @@ take_short_form(struct draft *d)
 static void
 exclude(struct draft *d, enum form x, enum form y)
 {
-	const struct setting *a = *given(d, forms[x]), *b = *given(d, forms[y]);
-	bool later = b->at.file == a->at.file && b->at.line > a->at.line;
-	char first[PLACE_TEXT_MAX];
+	const struct place *a = &(*given(d, forms[x]))->at;
+	const struct place *b = &(*given(d, forms[y]))->at;
+	static const char both[] =
+	    "%s at %s says where Redis is: remove that, or %s";
+	char text[PLACE_TEXT_MAX];
 
-	finding_error(&d->findings, later ? &b->at : &a->at,
-	    "%s at %s says where Redis is: remove that, or %s", forms[later ? x : y],
-	    place_text(later ? &a->at : &b->at, first), forms[later ? y : x]);
+	if (b->file == a->file && b->line > a->line)
+		finding_error(&d->findings, b, both, forms[x],
+		    place_text(a, text), forms[y]);
+	else
+		finding_error(&d->findings, a, both, forms[y],
+		    place_text(b, text), forms[x]);
 }
 
 static void
@@ -166,6 +197,15 @@ servers_choose(struct draft *d)
 
 /* -- the result ------------------------------------------------------------------------ */
 
+/* Of a name, an address, or [v6]. */
+static bool
+lacks_port(const char *server)
+{
+	if (server[0] == '[')
+		return server[strlen(server) - 1] == ']';
+	return strchr(server, ':') == NULL;
+}
+
 /* Adds the missing ports, and appends all addresses, separated by commas. */
 static void
 finish_list(char **list, int port, struct buf *b)
@@ -173,13 +213,14 @@ finish_list(char **list, int port, struct buf *b)
 	char *whole, **s;
 
 	for (s = list; *s != NULL; s++) {
-		/* [v6], or a name or address, without a port. */
-		if ((*s)[0] == '[' ? (*s)[strlen(*s) - 1] == ']' : strchr(*s, ':') == NULL) {
+		if (lacks_port(*s)) {
 			whole = xasprintf("%s:%d", *s, port);
 			free(*s);
 			*s = whole;
 		}
-		buf_printf(b, "%s%s", s != list ? "," : "", *s);
+		if (s != list)
+			buf_addc(b, ',');
+		buf_puts(b, *s);
 	}
 }
 

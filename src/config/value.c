@@ -29,8 +29,10 @@
 static char *
 number_text(const struct option *o, int64_t n, char *buf)
 {
+	if (o->type == OPTION_LIMIT_TIME)
+		return units_duration(n * SEC, buf);
 	if (IN(o, DURATIONS))
-		return units_duration(o->type == OPTION_LIMIT_TIME ? n * SEC : n, buf);
+		return units_duration(n, buf);
 	if (IN(o, SIZES))
 		return units_size((uint64_t)n, buf);
 	snprintf(buf, UNITS_TEXT_MAX, "%" PRId64, n);
@@ -42,10 +44,14 @@ static char *
 range_text(const struct option *o)
 {
 	char min[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+	const char *zero = "", *inherit = "";
 
+	if (o->zero)
+		zero = " or 0";
+	if (IN(o, INHERITS))
+		inherit = " or \"" INHERIT "\"";
 	return xasprintf("%s to %s%s%s", number_text(o, o->min, min),
-	    number_text(o, o->max, max), o->zero ? " or 0" : "",
-	    IN(o, INHERITS) ? " or \"" INHERIT "\"" : "");
+	    number_text(o, o->max, max), zero, inherit);
 }
 
 static int
@@ -59,12 +65,21 @@ range_error(const struct option *o, const char *value, char **cause)
 	return -1;
 }
 
+/* What the values of the option's type are. */
+static const char *
+type_words(const struct option *o)
+{
+	if (IN(o, DURATIONS))
+		return "a duration such as 30s or 5m";
+	if (IN(o, SIZES))
+		return "a size such as 64K or 16M";
+	return "a whole number";
+}
+
 /* The error for text that is no number, or lacks its unit. */
 static int
 number_error(const struct option *o, const char *value, char **cause)
 {
-	const char *want = IN(o, DURATIONS) ? "a duration" : IN(o, SIZES) ? "a size" :
-	    "a whole number";
 	bool digits = value[0] != '\0' && strspn(value, "0123456789") == strlen(value);
 	char *range;
 
@@ -74,9 +89,8 @@ number_error(const struct option *o, const char *value, char **cause)
 	if (digits)
 		return range_error(o, value, cause);
 	range = range_text(o);
-	(void)util_cause(cause, "value \"%.*s\" for %s is not %s%s: write %s", SHOWN, value,
-	    o->name, want, IN(o, DURATIONS) ? " such as 30s or 5m" : IN(o, SIZES) ?
-	    " such as 64K or 16M" : "", range);
+	(void)util_cause(cause, "value \"%.*s\" for %s is not %s: write %s",
+	    SHOWN, value, o->name, type_words(o), range);
 	free(range);
 	return -1;
 }
@@ -105,8 +119,10 @@ parse_number(const struct option *o, const char *value, int64_t *ret, char **cau
 			    "seconds", SHOWN, value, o->name);
 		n /= SEC;
 	}
+	if (size > INT64_MAX)
+		size = INT64_MAX;
 	if (IN(o, SIZES))
-		n = size > INT64_MAX ? INT64_MAX : (int64_t)size;
+		n = (int64_t)size;
 	if ((n < o->min || n > o->max) && !(n == 0 && o->zero))
 		return range_error(o, value, cause);
 	*ret = n;
@@ -142,7 +158,9 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 			buf_done(&list);
 			return 0;
 		}
-		buf_printf(&list, "%s\"%s\"", list.len > 0 ? " or " : "", o->choices[i]);
+		if (list.len > 0)
+			buf_puts(&list, " or ");
+		buf_printf(&list, "\"%s\"", o->choices[i]);
 	}
 	(void)util_cause(cause, "%s \"%.*s\" is unknown: write %s", o->name, SHOWN, value,
 	    buf_str(&list));
@@ -154,7 +172,9 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 static int64_t
 value_inherited(const struct option *o)
 {
-	return o->type == OPTION_NICE ? CONFIG_NICE_INHERIT : -1;
+	if (o->type == OPTION_NICE)
+		return CONFIG_NICE_INHERIT;
+	return -1;
 }
 
 static int
@@ -165,7 +185,9 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 	if (o->type == OPTION_CHOICE)
 		return parse_choice(o, value, ret, cause);
 	if (o->type == OPTION_OCTAL) {
-		*ret = value[0] == '\0' ? -1 : strtol(value, NULL, 8);
+		*ret = -1;
+		if (value[0] != '\0')
+			*ret = strtol(value, NULL, 8);
 		if (strspn(value, "01234567") == strlen(value) && strlen(value) <= 4 &&
 		    *ret <= o->max)
 			return 0;
@@ -259,8 +281,10 @@ void
 option_set_default(const struct option *o, void *base)
 {
 	char *values[] = { xstrdup(o->def) }, *cause = NULL;
-	size_t bad, n = option_is_list(o) && o->def[0] == '\0' ? 0 : 1;
+	size_t bad, n = 1;
 
+	if (option_is_list(o) && o->def[0] == '\0')
+		n = 0;
 	if (o->type == OPTION_STRINGS)
 		store_strings((char *)base + o->offset, values, n);
 	else if (option_set(o, base, values, n, &bad, &cause) == -1)
@@ -293,27 +317,46 @@ option_print_string(const char *s, struct buf *b)
 }
 
 static void
-print_list(const struct option *o, const void *at, struct buf *b)
+print_strings(const struct option *o, char *const *list, struct buf *b)
 {
-	char *const *list = o->type == OPTION_STRINGS ? *(char *const *const *)at : NULL;
-	const char *comma = "";
-
-	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL && list[1] == NULL) {
+	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL &&
+	    list[1] == NULL) {
 		option_print_string(list[0], b);
 		return;
 	}
 	buf_addc(b, '{');
-	for (size_t i = 0; list != NULL ? list[i] != NULL : i < 256; i++) {
-		if (list == NULL && !((const bool *)at)[i])
+	for (size_t i = 0; list[i] != NULL; i++) {
+		if (i > 0)
+			buf_puts(b, ", ");
+		option_print_string(list[i], b);
+	}
+	buf_addc(b, '}');
+}
+
+static void
+print_statuses(const bool set[256], struct buf *b)
+{
+	const char *comma = "";
+
+	buf_addc(b, '{');
+	for (size_t i = 0; i < 256; i++) {
+		if (!set[i])
 			continue;
-		buf_puts(b, comma);
-		if (list != NULL)
-			option_print_string(list[i], b);
-		else
-			buf_printf(b, "%zu", i);
+		buf_printf(b, "%s%zu", comma, i);
 		comma = ", ";
 	}
 	buf_addc(b, '}');
+}
+
+/* The value of a scalar, which is a bool, an int or 64 bits. */
+static int64_t
+scalar_at(const struct option *o, const void *at)
+{
+	if (o->type == OPTION_BOOL)
+		return *(const bool *)at;
+	if (IN(o, INTS))
+		return *(const int *)at;
+	return *(const int64_t *)at;
 }
 
 static void
@@ -342,9 +385,10 @@ option_print(const struct option *o, const void *base, struct buf *b)
 
 	if (o->type == OPTION_STRING)
 		option_print_string(*(char *const *)at, b);
-	else if (option_is_list(o))
-		print_list(o, at, b);
+	else if (o->type == OPTION_STRINGS)
+		print_strings(o, *(char *const *const *)at, b);
+	else if (o->type == OPTION_STATUSES)
+		print_statuses(at, b);
 	else
-		print_scalar(o, o->type == OPTION_BOOL ? *(const bool *)at : IN(o, INTS) ?
-		    *(const int *)at : *(const int64_t *)at, b);
+		print_scalar(o, scalar_at(o, at), b);
 }

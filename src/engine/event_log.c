@@ -148,7 +148,7 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	struct settle_event event = settle_event(v, r, how, leases);
 	struct log_ctx ctx = ctx_of(msg, r->pid);
 	char signal[UTIL_SIGNAL_MAX], maxrss[UNITS_TEXT_MAX];
-	const char *warning = NULL;
+	const char *warning = NULL, *cause = r->answer;
 
 	if (event.stat != STAT_MAX)
 		s->n[event.stat]++;
@@ -167,6 +167,11 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 		warning = leases ? "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost";
+	if (cause == NULL && r->stop == STOP_TIME_LIMIT &&
+	    v->reason == REASON_ATTEMPTS)
+		cause = "timeout";
+	else if (cause == NULL && r->oom && v->reason != REASON_OOM)
+		cause = "oom";
 	log_event(event.level, event.name, &ctx, msg->crashes > 0 ?
 	    LF_INT("crashes", msg->crashes) : LF_STR("crashes", NULL),
 	    end_field(r, signal), duration_field(r),
@@ -175,9 +180,7 @@ event_log_settled(struct stats *s, const struct message *msg, const struct verdi
 	    LF_STR("by", v->reason == REASON_CANCELLED || r->stop == STOP_CANCEL ?
 	    msg->cancelled_by : NULL),
 	    verdict_has_delay(v) ? LF_USEC("delay", v->delay) : LF_STR("delay", NULL),
-	    LF_STR(result_has_words(r) ? "answer" : "cause", r->answer != NULL ? r->answer :
-	    r->stop == STOP_TIME_LIMIT && v->reason == REASON_ATTEMPTS ? "timeout" :
-	    r->oom && v->reason != REASON_OOM ? "oom" : NULL),
+	    LF_STR(result_has_words(r) ? "answer" : "cause", cause),
 	    LF_STR("warning", warning),
 	    LF_STR("result", how == SETTLED_GAVE_UP ? verdict_events[v->op].name : NULL));
 }
@@ -223,6 +226,17 @@ last_line(const char *text, size_t len, const char **line)
 	return (size_t)(end - p) < CAUSE_LINE_MAX ? (size_t)(end - p) : CAUSE_LINE_MAX;
 }
 
+/* What a handler said, that has failed by it. */
+static const char *
+said_text(enum reason reason)
+{
+	if (reason == REASON_ANSWER)
+		return "it said retry";
+	if (reason == REASON_PROTOCOL)
+		return "it broke the protocol";
+	return "it may not push that";
+}
+
 /* The handler's words come last, so that they cannot imitate text of rqd after them. */
 char *
 event_log_failure(const struct queue_config *cfg, const struct verdict *v, const struct result *r)
@@ -236,9 +250,7 @@ event_log_failure(const struct queue_config *cfg, const struct verdict *v, const
 	if (r->end == END_NOT_STARTED)
 		return start_error_text(cfg, r->step, r->error);
 	if (said)
-		snprintf(how, sizeof(how), "%s", v->reason == REASON_ANSWER ? "it said retry" :
-		    v->reason == REASON_PROTOCOL ? "it broke the protocol" :
-		    "it may not push that");
+		snprintf(how, sizeof(how), "%s", said_text(v->reason));
 	else if (r->stop == STOP_TIME_LIMIT)
 		snprintf(how, sizeof(how), "time_limit is over");
 	else if (r->oom)

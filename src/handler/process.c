@@ -233,8 +233,11 @@ breach(struct process *p, const char *what, const char *line, size_t n)
 {
 	if (p->state >= PROCESS_STOPPING || p->protocol != NULL)
 		return;
-	p->protocol = line == NULL ? xstrdup(what) : xasprintf("%s: %.*s", what,
-	    (int)(n < RESULT_QUOTE_MAX ? n : RESULT_QUOTE_MAX), line);
+	if (line == NULL)
+		p->protocol = xstrdup(what);
+	else
+		p->protocol = xasprintf("%s: %.*s", what,
+		    (int)size_min(n, RESULT_QUOTE_MAX), line);
 	p->culprit = oldest(p);
 	process_stop(p, "protocol");
 }
@@ -526,12 +529,26 @@ exec_line(struct process *p, const struct statement *s, const char *fault, bool 
 		take_statement(p, f, s, cut);
 }
 
+/* Why the process cannot save this text; NULL: it can. */
+static const char *
+save_fault(const struct process *p, const struct statement *s)
+{
+	if (p->batch != NULL)
+		return "a batch cannot save";
+	if (!kind_has(p->handler->cfg->kind, TRAIT_LEASES))
+		return "this kind of queue cannot save";
+	if (s->len > MESSAGE_SAVED_MAX)
+		return "a text of more than 4 KiB";
+	return NULL;
+}
+
 /* From the output.  The rest of a line that was too long is skipped. */
 static void
 line_came(const char *line, size_t n, bool cut, void *arg)
 {
 	struct process *p = CONTAINER_OF((struct output *)arg, struct process, output);
 	struct statement s = { .number = 0 };
+	enum statement_number number = STATEMENT_BARE;
 	bool rest = p->inside;
 	const char *fault = NULL;
 	int parsed;
@@ -539,8 +556,11 @@ line_came(const char *line, size_t n, bool cut, void *arg)
 	p->inside = cut;
 	if (rest || p->protocol != NULL)
 		return;
-	parsed = statement_parse(line, n, persists(p) ? STATEMENT_NUMBERED :
-	    p->batch != NULL ? STATEMENT_EITHER : STATEMENT_BARE, &s);
+	if (persists(p))
+		number = STATEMENT_NUMBERED;
+	else if (p->batch != NULL)
+		number = STATEMENT_EITHER;
+	parsed = statement_parse(line, n, number, &s);
 	if (p->output.unfinished && (parsed == -1 || s.word == STATEMENT_SAVE))
 		return;
 	if (parsed == 0 && s.word == STATEMENT_PUSH)
@@ -551,10 +571,7 @@ line_came(const char *line, size_t n, bool cut, void *arg)
 	else if (parsed == -1)
 		fault = "not a statement";
 	else if (s.word == STATEMENT_SAVE)
-		fault = p->batch != NULL ? "a batch cannot save" :
-		    !kind_has(p->handler->cfg->kind, TRAIT_LEASES) ?
-		    "this kind of queue cannot save" :
-		    s.len > MESSAGE_SAVED_MAX ? "a text of more than 4 KiB" : NULL;
+		fault = save_fault(p, &s);
 	else if (s.group && p->handler->cfg->group_by[0] == '\0')
 		fault = "this queue has no group_by";
 	if (persists(p))
@@ -729,13 +746,16 @@ log_exit(const struct process *p, const struct spawner_exit *x)
 	bool bad = p->protocol != NULL || p->culprit != NULL ||
 	    (p->why == NULL && (x->signaled || x->code != 0));
 	enum log_level level = bad ? LOG_LV_WARN : LOG_LV_INFO;
+	const char *cause = p->protocol;
 
+	if (cause == NULL && x->oom)
+		cause = "oom";
 	log_event(level, "handler_exited", &ctx,
 	    x->signaled ? LF_STR("signal", util_signal(x->code, signal)) :
 	    LF_INT("status", x->code),
 	    LF_USEC("duration", clock_mono() - p->started),
 	    LF_INT("messages", (int64_t)p->messages), LF_STR("reason", p->why),
-	    LF_STR("cause", p->protocol != NULL ? p->protocol : x->oom ? "oom" : NULL));
+	    LF_STR("cause", cause));
 }
 
 static void

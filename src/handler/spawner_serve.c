@@ -253,9 +253,12 @@ static void
 reply(struct spawner_reply r)
 {
 	bool waits = s.running > 0 && (r.answer == SPAWNER_STARTED || r.answer == SPAWNER_EXITED);
-	usec_t at = !waits ? 0 :
-	    clock_mono() + (r.answer == SPAWNER_STARTED ? 10 * GATHER : GATHER);
+	usec_t at = 0;
 
+	if (waits && r.answer == SPAWNER_STARTED)
+		at = clock_mono() + 10 * GATHER;
+	else if (waits)
+		at = clock_mono() + GATHER;
 	if (s.nreplies == 0 || s.flush_at > at)
 		s.flush_at = at;
 	s.replies[s.nreplies++] = r;
@@ -295,8 +298,11 @@ end_load(bool good, int error)
 	if (s.looks_for != 0) {
 		if (good && g != NULL)
 			(void)!rows_update(g, s.file);
-		s.look_pause = s.look_pause == 0 ? LOOK_PAUSE_MIN :
-		    s.look_pause >= LOOK_PAUSE_MAX / 2 ? LOOK_PAUSE_MAX : s.look_pause * 2;
+		if (s.look_pause == 0)
+			s.look_pause = LOOK_PAUSE_MIN;
+		else
+			s.look_pause = int64_min(s.look_pause * 2,
+			    LOOK_PAUSE_MAX);
 		s.look_at = clock_mono() + s.look_pause;
 	} else {
 		s.look_at = s.look_pause = 0;

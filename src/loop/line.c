@@ -25,7 +25,11 @@ go_on(struct line *l, const char *p, size_t n)
 	const char *nl = memchr(p, '\n', n <= room ? n : room + 1);
 	bool full = nl == NULL && n > room;
 
-	len = nl != NULL ? (size_t)(nl - p) : full ? room : n;
+	len = n;
+	if (nl != NULL)
+		len = (size_t)(nl - p);
+	else if (full)
+		len = room;
 	buf_add(&l->partial, p, len);
 	if (nl == NULL && !full)
 		return len;

@@ -26,16 +26,19 @@ struct cron_field {
 	const char	*name;
 	int		 low, high;
 	const char	*names;		/* of three letters each, for low and on; NULL: none */
+	const char	*hint;		/* to use them */
 };
 
 enum { MINUTE_FIELD, HOUR_FIELD, DAY_FIELD, MONTH_FIELD, WEEKDAY_FIELD, FIELDS };
 
 static const struct cron_field fields[FIELDS] = {
-	[MINUTE_FIELD] = { "minute", 0, 59, NULL },
-	[HOUR_FIELD] = { "hour", 0, 23, NULL },
-	[DAY_FIELD] = { "day of the month", 1, 31, NULL },
-	[MONTH_FIELD] = { "month", 1, 12, "janfebmaraprmayjunjulaugsepoctnovdec" },
-	[WEEKDAY_FIELD] = { "day of the week", 0, 7, "sunmontuewedthufrisat" },
+	[MINUTE_FIELD] = { "minute", 0, 59, NULL, "" },
+	[HOUR_FIELD] = { "hour", 0, 23, NULL, "" },
+	[DAY_FIELD] = { "day of the month", 1, 31, NULL, "" },
+	[MONTH_FIELD] = { "month", 1, 12,
+	    "janfebmaraprmayjunjulaugsepoctnovdec", ", or jan to dec" },
+	[WEEKDAY_FIELD] = { "day of the week", 0, 7, "sunmontuewedthufrisat",
+	    ", or sun to sat" },
 };
 
 static const struct { const char *name, *text; } nicknames[] = {
@@ -108,8 +111,7 @@ parse_item(const struct cron_field *f, const char *text, const char *end, uint64
 	return 0;
 wrong:
 	return util_cause(cause, "\"%.*s\" in the field for the %s: write %d to %d%s", len, text,
-	    f->name, f->low, f->high, f->names == NULL ? "" : f == &fields[MONTH_FIELD] ?
-	    ", or jan to dec" : ", or sun to sat");
+	    f->name, f->low, f->high, f->hint);
 }
 
 /* A list of items; star: it begins with one. */

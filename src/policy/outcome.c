@@ -261,11 +261,22 @@ verdict_end(const struct judged *j, const struct result *r)
 	return (struct verdict){ .op = VERDICT_RETURN };
 }
 
+/* The handler asks for a wait. */
+static struct verdict
+verdict_wait(const struct judged *j, enum verdict_op op, usec_t delay)
+{
+	if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
+		return verdict_failed(j, REASON_PROTOCOL, -1);
+	if (op != VERDICT_DEFER)
+		delay = int64_min(delay, OUTCOME_HOLD_MAX);
+	return (struct verdict){
+		.op = op, .reason = REASON_ANSWER, .delay = delay
+	};
+}
+
 static struct verdict
 verdict_said(const struct judged *j, const struct result *r)
 {
-	enum verdict_op op;
-
 	switch (r->said) {
 	case SAID_NOTHING:
 		break;
@@ -274,16 +285,11 @@ verdict_said(const struct judged *j, const struct result *r)
 	case SAID_RETRY:
 		return verdict_failed(j, REASON_ANSWER, r->delay);
 	case SAID_DEFER:
+		return verdict_wait(j, VERDICT_DEFER, r->delay);
 	case SAID_HOLD:
+		return verdict_wait(j, VERDICT_HOLD, r->delay);
 	case SAID_HOLD_GROUP:
-		op = r->said == SAID_DEFER ? VERDICT_DEFER :
-		    r->said == SAID_HOLD ? VERDICT_HOLD : VERDICT_HOLD_GROUP;
-		if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
-			return verdict_failed(j, REASON_PROTOCOL, -1);
-		return (struct verdict){
-			.op = op, .reason = REASON_ANSWER, .delay = op != VERDICT_DEFER &&
-			    r->delay > OUTCOME_HOLD_MAX ? OUTCOME_HOLD_MAX : r->delay
-		};
+		return verdict_wait(j, VERDICT_HOLD_GROUP, r->delay);
 	case SAID_DEAD:
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_ANSWER, .failed = true

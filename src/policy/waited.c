@@ -73,5 +73,9 @@ waited_estimate(const struct waited *w, usec_t now)
 double
 waited_longer(double a, double b)
 {
-	return a < 0 || b < 0 ? -1 : a > b ? a : b;
+	if (a < 0 || b < 0)
+		return -1;
+	if (a > b)
+		return a;
+	return b;
 }

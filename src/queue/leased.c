@@ -336,14 +336,20 @@ leased_turn(void *arg)
 static void
 leased_configure(struct leased *a, struct config *config, const struct queue_config *cfg)
 {
+	const char *prefix;
 	char name[32];
 
 	config_hold(&a->config, config);
 	a->cfg = cfg;
 	a->gap = rate_gap(cfg->rate);
 	for (enum leased_script i = 0; i < LEASED_SCRIPTS; i++) {
-		snprintf(name, sizeof(name), "%s%s", leased_has_groups(a, i) ? "groups_" :
-		    leased_parts[i].of_source ? a->kind->source : "", leased_parts[i].name);
+		prefix = "";
+		if (leased_has_groups(a, i))
+			prefix = "groups_";
+		else if (leased_parts[i].of_source)
+			prefix = a->kind->source;
+		snprintf(name, sizeof(name), "%s%s", prefix,
+		    leased_parts[i].name);
 		a->script[i] = script_find(name);
 	}
 	if (a->kind->pop != NULL)

@@ -450,15 +450,18 @@ delivery_grows(const struct delivery *d)
 static void
 leased_send_settle(struct leased *a, struct call *call)
 {
-	const char *push = !delivery_hands_over(call->v[0]) ? NULL :
-	    delivery_grows(call->v[0]) ? "grow" : "push";
+	const char *push = NULL, *op;
 	struct leased_targets targets = { 0 };
 	struct words *w = &call->words;
 	const struct delivery *d;
 	const struct verdict *v;
 
-	if (push != NULL)
+	if (delivery_hands_over(call->v[0])) {
+		push = "push";
+		if (delivery_grows(call->v[0]))
+			push = "grow";
 		leased_add_targets(call, &targets);
+	}
 	if (call->v[0]->verdict.op == VERDICT_HOLD)
 		keys_add(&a->keys, w, KEY_PAUSED);
 	if (push == NULL && a->cfg->dead_key != NULL)
@@ -474,8 +477,12 @@ leased_send_settle(struct leased *a, struct call *call)
 			leased_add_op(w, "save", d);
 			words_add(w, d->saved);
 		}
-		leased_add_op(w, push != NULL ? push : leased_op_names[
-		    v->op == VERDICT_RETRY && !v->failed ? VERDICT_DEFER : v->op], d);
+		op = push;
+		if (op == NULL && v->op == VERDICT_RETRY && !v->failed)
+			op = leased_op_names[VERDICT_DEFER];
+		else if (op == NULL)
+			op = leased_op_names[v->op];
+		leased_add_op(w, op, d);
 		if (push != NULL)
 			leased_add_pushes(d->result.pushes, &targets, w);
 		if (verdict_has_delay(v))

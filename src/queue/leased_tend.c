@@ -125,8 +125,12 @@ leased_renewed_one(struct leased *a, struct delivery *d, const struct redisReply
 		first = d->state == DELIVERY_RUNNING && d->msg->cancel == CANCEL_NONE;
 		d->msg->ours_at = sent_at;
 		d->unproven = false;
-		d->msg->cancel = answer == RENEWED_DROP ? CANCEL_DROP :
-		    answer == RENEWED_DEAD ? CANCEL_DEAD : CANCEL_RETRY;
+		if (answer == RENEWED_DROP)
+			d->msg->cancel = CANCEL_DROP;
+		else if (answer == RENEWED_DEAD)
+			d->msg->cancel = CANCEL_DEAD;
+		else
+			d->msg->cancel = CANCEL_RETRY;
 		if (held)
 			leased_cancel_hand_over(a, d);
 		else if (first)

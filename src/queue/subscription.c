@@ -27,14 +27,21 @@ static void
 subscription_report(struct subscription *s)
 {
 	bool up = subscription_is_ready(s) && s->obstacle == NULL;
-	enum subscription_report report = up ? SUBSCRIPTION_UP : SUBSCRIPTION_DOWN;
-	const char *why = s->cause != NULL ? s->cause :
-	    s->obstacle != NULL ? s->obstacle : "not connected";
+	enum subscription_report report = SUBSCRIPTION_DOWN;
+	const char *why = NULL;
 
+	if (up)
+		report = SUBSCRIPTION_UP;
+	else if (s->cause != NULL)
+		why = s->cause;
+	else if (s->obstacle != NULL)
+		why = s->obstacle;
+	else
+		why = "not connected";
 	if (s->reported == report)
 		return;
 	s->reported = report;
-	s->queue->events->listening(up, up ? NULL : why, s->queue->arg);
+	s->queue->events->listening(up, why, s->queue->arg);
 }
 
 static void

@@ -461,9 +461,13 @@ resolve_thread(void *arg)
 	struct resolve_job *job = arg;
 	struct found *f = &job->found;
 	int rc = getaddrinfo(job->host, NULL, &hints, &list);
+	const char *why = "No usable address";
 
-	snprintf(f->cause, sizeof(f->cause), "%s", rc == 0 ? "No usable address" :
-	    rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+	if (rc == EAI_SYSTEM)
+		why = strerror(errno);
+	else if (rc != 0)
+		why = gai_strerror(rc);
+	snprintf(f->cause, sizeof(f->cause), "%s", why);
 	for (ai = list; rc == 0 && ai != NULL && f->n < FOUND_MAX; ai = ai->ai_next) {
 		if (getnameinfo(ai->ai_addr, ai->ai_addrlen, f->address[f->n],
 		    sizeof(f->address[0]), NULL, 0, NI_NUMERICHOST) == 0)
@@ -1230,7 +1234,7 @@ conn_timer(void *arg)
 	struct conn *c = arg;
 	const struct pending *oldest = conn_oldest(c);
 	char *text, timeout[UNITS_TEXT_MAX];
-	const char *hint = "";
+	const char *what = "no answer", *hint = "";
 	uint64_t moved;
 
 	switch (c->state) {
@@ -1265,9 +1269,12 @@ conn_timer(void *arg)
 	if (c->opt->tls && c->state == CONN_GREETING && c->rules.nfirst == 0)
 		hint = ": if this port does not speak TLS, set redis.tls = false, or write the TLS "
 		    "port into redis.server";
-	text = xasprintf("%s within %s%s", c->state == CONN_RESOLVING ?
-	    "the name was not resolved" : c->state == CONN_CONNECTING ? "no connection" :
-	    "no answer", units_duration(c->opt->timeout, timeout), hint);
+	if (c->state == CONN_RESOLVING)
+		what = "the name was not resolved";
+	else if (c->state == CONN_CONNECTING)
+		what = "no connection";
+	text = xasprintf("%s within %s%s", what,
+	    units_duration(c->opt->timeout, timeout), hint);
 	if (is_up(c)) {
 		conn_lost(c, text, false);
 		c->timely_since = 0;

@@ -77,6 +77,18 @@ greet_has_user(const struct greet *g)
 	return g->opt->username != NULL && g->opt->username[0] != '\0';
 }
 
+static bool
+greet_needs(const struct greet *g, enum greet_step step, bool worker)
+{
+	if (step == GREET_AUTH)
+		return g->password_len > 0 || greet_has_user(g);
+	if (step == GREET_SELECT)
+		return g->opt->database != 0;
+	if (step == GREET_SETNAME)
+		return g->name != NULL;
+	return step < GREET_INFO_PERSISTENCE || worker;
+}
+
 int
 greet_init(struct greet *g, const struct redis_options *opt, const char *name, bool worker,
     char **cause)
@@ -85,10 +97,7 @@ greet_init(struct greet *g, const struct redis_options *opt, const char *name, b
 	if (greet_read_password(g, cause) == -1)
 		return -1;
 	for (enum greet_step step = 0; step < GREET_STEPS; step++) {
-		if (step == GREET_AUTH ? g->password_len > 0 || greet_has_user(g) :
-		    step == GREET_SELECT ? opt->database != 0 :
-		    step == GREET_SETNAME ? name != NULL :
-		    step >= GREET_INFO_PERSISTENCE ? worker : true)
+		if (greet_needs(g, step, worker))
 			g->steps[g->n++] = step;
 	}
 	return 0;

@@ -180,17 +180,21 @@ static void
 daemon_update(struct rqd *d)
 {
 	char line[sizeof(d->told)];
+	const char *redis = "down";
 	unsigned blocked = 0;
 	enum consumer_block b;
 
+	if (nodes_are_ready(d->nodes))
+		redis = "up";
+	else if (nodes_is_one_ready(d->nodes))
+		redis = "up in part";
 	for (size_t i = 0; i < d->nconsumers; i++) {
 		b = consumer_block(d->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED || b == BLOCK_REFUSED;
 	}
 	snprintf(line, sizeof(line),
 	    "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
-	    daemon_state(d), nodes_are_ready(d->nodes) ? "up" :
-	    nodes_is_one_ready(d->nodes) ? "up in part" : "down", d->nconsumers, blocked,
+	    daemon_state(d), redis, d->nconsumers, blocked,
 	    daemon_in_flight(d));
 	if (strcmp(line, d->told) == 0)
 		return;

@@ -57,7 +57,9 @@ advice_word(struct buf *b, const char *text)
 	}
 	for (; *p != '\0'; p++)
 		odd = odd || *p < 0x20 || *p > 0x7e || *p == '\'' || *p == '\\';
-	buf_puts(b, odd ? "$'" : "'");
+	if (odd)
+		buf_addc(b, '$');
+	buf_addc(b, '\'');
 	for (p = (const unsigned char *)text; *p != '\0'; p++)
 		if (*p == '\'' || *p == '\\')
 			buf_printf(b, "\\%c", *p);
@@ -72,7 +74,8 @@ void
 advice_command(struct buf *b, const char *rqctl, const char *verb, const char *queue,
     const char *rest)
 {
-	buf_printf(b, "%s %s%s ", rqctl, verb, queue[0] == '-' ? " --" : "");
+	buf_printf(b, "%s %s%s ", rqctl, verb,
+	    text_if(queue[0] == '-', " --"));
 	advice_word(b, queue);
 	if (rest[0] != '\0') {
 		buf_addc(b, ' ');
@@ -84,21 +87,29 @@ advice_command(struct buf *b, const char *rqctl, const char *verb, const char *q
 void
 advice_log_lines(struct buf *b, const struct config *config, const char *name)
 {
-	bool json = config->log.format == LOG_JSON;
+	const char *before = "level=(warn|error) .*queue=\"?", *after = "\"? ";
 	struct buf pattern = BUF_INIT;
 
+	if (config->log.format == LOG_JSON) {
+		before = "\"level\":\"(warn|error)\".*\"queue\":\"";
+		after = "\"";
+	}
 	if (advice_log_file(config) == NULL) {
 		buf_puts(b, "journalctl -p warning -n 50 RQD_QUEUE=");
 		advice_word(b, name);
 		buf_addc(b, '\n');
 		return;
 	}
-	buf_puts(&pattern, json ? "\"level\":\"(warn|error)\".*\"queue\":\"" :
-	    "level=(warn|error) .*queue=\"?");
-	for (; *name != '\0'; name++)
-		buf_printf(&pattern, strchr("^\\", *name) != NULL ? "\\%c" :
-		    strchr(".[]()*+?{}$|", *name) != NULL ? "[%c]" : "%c", *name);
-	buf_puts(&pattern, json ? "\"" : "\"? ");
+	buf_puts(&pattern, before);
+	for (; *name != '\0'; name++) {
+		if (strchr("^\\", *name) != NULL)
+			buf_printf(&pattern, "\\%c", *name);
+		else if (strchr(".[]()*+?{}$|", *name) != NULL)
+			buf_printf(&pattern, "[%c]", *name);
+		else
+			buf_addc(&pattern, *name);
+	}
+	buf_puts(&pattern, after);
 	buf_puts(b, "grep -E ");
 	advice_word(b, buf_str(&pattern));
 	buf_addc(b, ' ');

@@ -141,7 +141,7 @@ known_list(const json_t *from, const struct member *members, size_t n)
 static json_t *
 read_beat(const char *text, size_t len)
 {
-	json_t *all, *beat = NULL, *queues = NULL, *q, *to, *key;
+	json_t *all, *beat = NULL, *from = NULL, *queues = NULL, *q, *to, *key;
 	const char *name;
 
 	if (fleet_weight(text, len) > BEAT_WEIGHT_MAX)
@@ -150,8 +150,9 @@ read_beat(const char *text, size_t len)
 	if (json_is_object(all)) {
 		beat = known(all, daemon_members, ARRAY_LEN(daemon_members));
 		json_object_set_new(beat, "queues", queues = json_object());
+		from = json_object_get(all, "queues");
 	}
-	json_object_foreach(beat != NULL ? json_object_get(all, "queues") : NULL, name, q) {
+	json_object_foreach(from, name, q) {
 		/* Not one whose name or key is too long: a cut key could be another queue's. */
 		key = json_object_get(q, "key");
 		if (!json_is_object(q) || strlen(name) > TEXT_MAX ||
@@ -173,9 +174,7 @@ read_beat(const char *text, size_t len)
 const char *
 fleet_text(const json_t *object, const char *member)
 {
-	const char *text = json_string_value(json_object_get(object, member));
-
-	return text != NULL ? text : "";
+	return or_empty(json_string_value(json_object_get(object, member)));
 }
 
 double
@@ -183,7 +182,9 @@ fleet_number(const json_t *object, const char *member, double otherwise)
 {
 	const json_t *v = json_object_get(object, member);
 
-	return json_is_number(v) ? json_number_value(v) : otherwise;
+	if (!json_is_number(v))
+		return otherwise;
+	return json_number_value(v);
 }
 
 int64_t
@@ -191,7 +192,9 @@ fleet_count(const json_t *object, const char *member)
 {
 	double n = fleet_number(object, member, 0);
 
-	return n > 0 && n < COUNT_MAX ? (int64_t)n : 0;
+	if (n > 0 && n < COUNT_MAX)
+		return (int64_t)n;
+	return 0;
 }
 
 const json_t *
@@ -206,7 +209,9 @@ key_of(const char *name, const json_t *queue)
 {
 	const char *key = fleet_text(queue, "key");
 
-	return key[0] != '\0' ? key : name;
+	if (key[0] == '\0')
+		return name;
+	return key;
 }
 
 json_t *
@@ -215,7 +220,9 @@ fleet_member(const struct redisReply *reply)
 	size_t len;
 	const char *text = reply_str(reply, &len);
 
-	return text == NULL || len > MEMBER_MAX ? NULL : json_loadb(text, len, 0, NULL);
+	if (text == NULL || len > MEMBER_MAX)
+		return NULL;
+	return json_loadb(text, len, 0, NULL);
 }
 
 struct served *
@@ -409,8 +416,10 @@ add_value(struct buf *b, enum fleet_setting i, const json_t *value, const struct
 		buf_printf(b, "%lld", (long long)json_integer_value(value));
 		break;
 	case SETTING_TIME_LIMIT:
-		buf_puts(b, json_number_value(value) > 0 ?
-		    units_age(json_number_value(value), age) : "0");
+		if (json_number_value(value) > 0)
+			buf_puts(b, units_age(json_number_value(value), age));
+		else
+			buf_addc(b, '0');
 		break;
 	case SETTING_MAX:
 		break;
@@ -482,11 +491,22 @@ fleet_difference(const struct service *s)
 	return buf_steal(&b);
 }
 
+/* The age at which a run is slow. */
+static double
+slow_age(double usual)
+{
+	if (usual <= 0)
+		return INFINITY;
+	if (usual < SLOW_MIN / SLOW_TIMES)
+		return SLOW_MIN;
+	return SLOW_TIMES * usual;
+}
+
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, latency, usual, slow, waits;
-	int64_t most, maxrss, failed;
+	int64_t most;
 	enum queue_state state;
 	const char *config, *version;
 	const struct daemon *d;
@@ -496,10 +516,10 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 	    .reason = "", .cause = "", .config = "", .version = "" };
 	for (size_t k = 0; k < f->n; k++) {
 		usual = fleet_number(fleet_queue(&f->daemons[k], key), "usual", 0);
-		s->usual = usual > s->usual ? usual : s->usual;
+		if (usual > s->usual)
+			s->usual = usual;
 	}
-	slow = s->usual <= 0 ? INFINITY : s->usual < SLOW_MIN / SLOW_TIMES ? SLOW_MIN :
-	    SLOW_TIMES * s->usual;
+	slow = slow_age(s->usual);
 	for (size_t k = 0; k < f->n; k++) {
 		d = &f->daemons[k];
 		if ((q = fleet_queue(d, key)) == NULL)
@@ -509,18 +529,20 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->running += fleet_count(q, "running");
 		s->concurrency += most;
 		s->cpu += fleet_number(q, "cpu", 0);
-		maxrss = fleet_count(q, "maxrss");
-		s->maxrss = maxrss > s->maxrss ? maxrss : s->maxrss;
+		s->maxrss = int64_max(s->maxrss, fleet_count(q, "maxrss"));
 		add_runs(q, slow, s);
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
 			s->limited = true;
 
 		theirs = fleet_number(q, "lease", lease);
 		s->leases_differ |= lease >= 0 && theirs != lease;
-		s->lease_least = lease < 0 || theirs < s->lease_least ? theirs : s->lease_least;
-		s->lease_most = lease < 0 || theirs > s->lease_most ? theirs : s->lease_most;
+		if (lease < 0 || theirs < s->lease_least)
+			s->lease_least = theirs;
+		if (lease < 0 || theirs > s->lease_most)
+			s->lease_most = theirs;
 		lease = theirs;
-		first = first != NULL ? first : q;
+		if (first == NULL)
+			first = q;
 		s->shards_differ |= fleet_count(q, "shards") != fleet_count(first, "shards");
 		s->groups_differ |= fleet_count(q, "group_concurrency") !=
 		    fleet_count(first, "group_concurrency") ||
@@ -534,8 +556,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 			s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
 		}
 
-		failed = fleet_count(q, "failed");
-		s->failed = failed > s->failed ? failed : s->failed;
+		s->failed = int64_max(s->failed, fleet_count(q, "failed"));
 
 		/* The worst state, and its cause. */
 		state = fleet_state(q);
@@ -546,7 +567,8 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 			s->since = fleet_number(q, "since", 0);
 		}
 		waits = fleet_number(q, "waits", -1);
-		s->waits = waits > s->waits ? waits : s->waits;
+		if (waits > s->waits)
+			s->waits = waits;
 		compare_settings(s, d, q);
 
 		/*

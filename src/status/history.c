@@ -105,7 +105,9 @@ find_track(const struct history *h, const char *key)
 {
 	size_t i = lower_bound(h, key);
 
-	return i < h->ntracks && strcmp(h->tracks[i]->key, key) == 0 ? h->tracks[i] : NULL;
+	if (i < h->ntracks && strcmp(h->tracks[i]->key, key) == 0)
+		return h->tracks[i];
+	return NULL;
 }
 
 void
@@ -140,7 +142,9 @@ rate_from(const struct history *h, size_t i)
 
 	while (k > 0 && (k == i || now - h->at[k - 1] <= HISTORY_RATE_SPAN))
 		k--;
-	return now - h->at[k] >= HISTORY_RATE_LEAST ? k : i;
+	if (now - h->at[k] < HISTORY_RATE_LEAST)
+		return i;
+	return k;
 }
 
 /* The rates between two samples.  If a total has become smaller, somebody has deleted it. */
@@ -236,7 +240,9 @@ history_text(const struct history *h, struct buf *out)
 		o = json_set(json_object(), "key:s", t->key);
 		key = json_dumps(o, JSON_COMPACT);
 		key[strlen(key) - 1] = '\0';	/* its brace */
-		buf_printf(out, "%s%s,\"depth\":[", k > 0 ? "," : "", key);
+		if (k > 0)
+			buf_addc(out, ',');
+		buf_printf(out, "%s,\"depth\":[", key);
 		json_decref(o);
 		free(key);
 		for (i = 0; i < h->n; i++) {
@@ -271,5 +277,7 @@ history_pace(size_t daemons, size_t keys)
 	double commands = (double)daemons + (double)keys * DEPTH_STEPS;
 	double pace = (double)daemons * commands / HISTORY_COMMANDS * (double)SEC;
 
-	return pace > (double)HISTORY_STEP ? (usec_t)pace : HISTORY_STEP;
+	if (pace > (double)HISTORY_STEP)
+		return (usec_t)pace;
+	return HISTORY_STEP;
 }

@@ -109,6 +109,7 @@ static void
 peer_note(struct http *h, struct evhttp_request *req, bool busy)
 {
 	struct evhttp_connection *evcon = evhttp_request_get_connection(req);
+	usec_t patience = HTTP_IDLE;
 	struct peer *p;
 
 	TAILQ_FOREACH(p, &h->peers, entry) {
@@ -121,7 +122,9 @@ peer_note(struct http *h, struct evhttp_request *req, bool busy)
 	p->since = clock_mono();
 	p->evcon = evcon;
 	evhttp_connection_set_closecb(evcon, peer_closed, p);
-	evhttp_connection_set_timeout(evcon, (int)((busy ? HTTP_PATIENCE : HTTP_IDLE) / SEC));
+	if (busy)
+		patience = HTTP_PATIENCE;
+	evhttp_connection_set_timeout(evcon, (int)(patience / SEC));
 	TAILQ_REMOVE(&h->peers, p, entry);
 	TAILQ_INSERT_TAIL(&h->peers, p, entry);
 }
@@ -152,7 +155,9 @@ accepted(struct event_base *base, void *arg)
 		TAILQ_FOREACH(p, &h->peers, entry)
 			if (!p->busy && clock_mono() - p->since >= IDLE)
 				break;
-		peer_shut(p != NULL ? p : TAILQ_FIRST(&h->peers));
+		if (p == NULL)
+			p = TAILQ_FIRST(&h->peers);
+		peer_shut(p);
 	}
 	p = NEW(struct peer, .http = h, .since = clock_mono(),
 	    .bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE));
@@ -212,14 +217,17 @@ char *
 http_parameter(const struct http_request *r, const char *name)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->req);
-	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL, *value = NULL;
+	const char *query = NULL, *value;
 	struct evkeyvalq parameters;
-	char *copy;
+	char *copy = NULL;
 
+	if (uri != NULL)
+		query = evhttp_uri_get_query(uri);
 	if (query == NULL || evhttp_parse_query_str(query, &parameters) == -1)
 		return NULL;
 	value = evhttp_find_header(&parameters, name);
-	copy = value != NULL ? xstrdup(value) : NULL;
+	if (value != NULL)
+		copy = xstrdup(value);
 	evhttp_clear_headers(&parameters);
 	return copy;
 }
@@ -321,7 +329,9 @@ open_listener(struct http *h)
 	}
 	l = evconnlistener_new(loop_base(h->loop), NULL, NULL,
 	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, h->listener.fd);
-	h->bound = l != NULL ? evhttp_bind_listener(h->server, l) : NULL;
+	h->bound = NULL;
+	if (l != NULL)
+		h->bound = evhttp_bind_listener(h->server, l);
 	if (h->bound == NULL)
 		fatal_os("out of memory");
 	evconnlistener_set_error_cb(l, accept_failed);

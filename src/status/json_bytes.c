@@ -53,7 +53,7 @@ set_member(json_t *o, const char *name, char type, va_list *ap)
 	const char *data;
 	int64_t count;
 	double number;
-	json_t *value;
+	json_t *value = NULL;
 
 	switch (type) {
 	case 's':
@@ -67,25 +67,31 @@ set_member(json_t *o, const char *name, char type, va_list *ap)
 			json_object_set_new(o, name, json_null());
 		return;
 	case 'i':
-		json_object_set_new(o, name, json_integer(va_arg(*ap, int64_t)));
-		return;
+		value = json_integer(va_arg(*ap, int64_t));
+		break;
 	case 'n':
 		count = va_arg(*ap, int64_t);
-		json_object_set_new(o, name, count >= 0 ? json_integer(count) : json_null());
-		return;
+		if (count >= 0)
+			value = json_integer(count);
+		break;
 	case 'f':
+	case 'p':
 		number = va_arg(*ap, double);
-		json_object_set_new(o, name, isfinite(number) ? json_real(number) : json_null());
-		return;
+		if (isfinite(number) && (type == 'f' || number >= 0))
+			value = json_real(number);
+		break;
 	case 't':
-		json_object_set_new(o, name, json_boolean(va_arg(*ap, int)));
-		return;
+		value = json_boolean(va_arg(*ap, int));
+		break;
 	case 'j':
 		value = va_arg(*ap, json_t *);
-		json_object_set_new(o, name, value != NULL ? value : json_null());
-		return;
+		break;
+	default:
+		fatalx("json_set: unknown type %c", type);
 	}
-	fatalx("json_set: unknown type %c", type);
+	if (value == NULL)
+		value = json_null();
+	json_object_set_new(o, name, value);
 }
 
 json_t *

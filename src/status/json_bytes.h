@@ -21,6 +21,7 @@ void	json_set_bytes(json_t *, const char *name, const char *, size_t);
  *	i	int64_t
  *	n	int64_t; negative: null
  *	f	double; NAN and INFINITY: null
+ *	p	the same; negative: null, too
  *	t	bool
  *	j	json_t *, whose reference it takes; NULL: null
  */

@@ -89,8 +89,10 @@ facts_latency(const struct facts *f)
 	double list = s->latency, since = f->depth->now - s->latency_at;
 
 	/* If no message was taken since the heartbeat, the time since then is added. */
+	if (since > BEAT_OLD)
+		since = BEAT_OLD;
 	if (list > 0 && s->latency_taken == f->depth->taken && since > 0)
-		list += since < BEAT_OLD ? since : BEAT_OLD;
+		list += since;
 	return facts_latency_with(f->kind, f->depth, list, s->waits);
 }
 
@@ -162,8 +164,9 @@ program_of(const struct judging *j)
 {
 	const struct queue_config *cfg = j->c->cfg;
 
-	return cfg != NULL && cfg->command != NULL && cfg->command[0] != NULL ?
-	    cfg->command[0] : "";
+	if (cfg == NULL || cfg->command == NULL)
+		return "";
+	return or_empty(cfg->command[0]);
 }
 
 /* Adds a line to the finding's commands: rqctl, the verb, the queue, and the rest. */
@@ -185,7 +188,7 @@ add_line(struct judge_finding *f, char *line)
 {
 	char *before = f->commands;
 
-	f->commands = xasprintf("%s%s\n", before != NULL ? before : "", line);
+	f->commands = xasprintf("%s%s\n", or_empty(before), line);
 	free(before);
 	free(line);
 }
@@ -213,6 +216,13 @@ is_held(const struct depth *d)
 	    strlen(PAUSETEXT_HANDLER)) == 0;
 }
 
+/* Before "paused" and "held". */
+static const char *
+partly_word(const struct depth *d)
+{
+	return text_if(d->partly, "partly ");
+}
+
 /* "paused by ann@web1 (4m left): deploy", "held 48s by web1: 429 from carrier" */
 static char *
 pause_text(const struct judging *j)
@@ -223,8 +233,11 @@ pause_text(const struct judging *j)
 	struct buf b = BUF_INIT;
 	bool held = is_held(d);
 
-	buf_printf(&b, "%s%s", d->partly ? "partly " : "", held ? "held" : "paused");
-	if (held) {
+	buf_puts(&b, partly_word(d));
+	if (!held) {
+		buf_puts(&b, "paused");
+	} else {
+		buf_puts(&b, "held");
 		if (d->pause_left >= 0)
 			buf_printf(&b, " %s", units_age(d->pause_left, left));
 		t.who += strlen(PAUSETEXT_HANDLER);
@@ -254,8 +267,8 @@ rule_paused(struct judging *j)
 	} else if (is_held(d)) {
 		f = found_warning(j, pause_text(j), NULL);
 	} else {
-		f = found_warning(j, pause_text(j), xasprintf("%spaused: %s",
-		    d->partly ? "partly " : "", d->pause));
+		f = found_warning(j, pause_text(j),
+		    xasprintf("%spaused: %s", partly_word(d), d->pause));
 	}
 	if (d->partly)
 		f->hint = xstrdup("Some of its keys are paused. Pause it, or resume it, once "
@@ -275,7 +288,7 @@ is_paused(const struct depth *d)
 static void
 rule_elsewhere(struct judging *j)
 {
-	int64_t due = (j->f->depth->due > 0 ? j->f->depth->due : 0) + j->f->delayed_due;
+	int64_t due = int64_max(j->f->depth->due, 0) + j->f->delayed_due;
 	struct buf b = BUF_INIT;
 	struct judge_finding *f;
 
@@ -293,6 +306,25 @@ rule_elsewhere(struct judging *j)
 	f->hint = buf_steal(&b);
 }
 
+/* Redis does not take heartbeats. */
+static void
+found_unseen(struct judging *j)
+{
+	struct judge_finding *f;
+
+	if (j->f->full) {
+		f = found_error(j,
+		    xstrdup("no daemon is seen: Redis is full"), NULL);
+		f->hint = xstrdup("Redis is full and refuses heartbeats: "
+		    "daemons may run unseen. Make room first.");
+	} else {
+		f = found_error(j,
+		    xstrdup("no daemon is seen: Redis refuses writes"), NULL);
+		f->hint = xstrdup("Redis refuses all writes, and so "
+		    "heartbeats: daemons may run unseen. Mend Redis first.");
+	}
+}
+
 static void
 rule_unserved(struct judging *j)
 {
@@ -303,12 +335,7 @@ rule_unserved(struct judging *j)
 	if (j->f->service->daemons > 0 || j->f->elsewhere)
 		return;
 	if (j->f->full || j->f->refuses != NULL) {
-		f = found_error(j, xasprintf("no daemon is seen: Redis %s",
-		    j->f->full ? "is full" : "refuses writes"), NULL);
-		f->hint = xasprintf("Redis %s: daemons may run unseen. %s first.",
-		    j->f->full ? "is full and refuses heartbeats" :
-		    "refuses all writes, and so heartbeats",
-		    j->f->full ? "Make room" : "Mend Redis");
+		found_unseen(j);
 		return;
 	}
 	if (work)
@@ -340,15 +367,17 @@ static char *
 only_failed_text(const struct judging *j)
 {
 	const struct depth *d = j->f->depth;
-	int64_t tried = d->retry + d->in_flight, n = j->f->service->failed;
+	int64_t tried = d->retry + d->in_flight;
+	int64_t n = int64_min(j->f->service->failed, tried);
+	const char *have = "s have";
 	struct buf b = BUF_INIT;
 
-	n = n < tried ? n : tried;
 	if (d->waiting > 0 || n <= 0)
 		return NULL;
+	if (n == 1)
+		have = " has";
 	buf_printf(&b, "%lld message%s only failed; nothing else to try: repair "
-	    "the command, or rqctl bury ", (long long)n,
-	    n == 1 ? " has" : "s have");
+	    "the command, or rqctl bury ", (long long)n, have);
 	advice_word(&b, j->c->queue);
 	buf_puts(&b, " --all");
 	return buf_steal(&b);
@@ -357,15 +386,21 @@ only_failed_text(const struct judging *j)
 static char *
 suspended_hint(struct judging *j, const char *only)
 {
-	bool failing = strcmp(j->f->service->reason, "cannot_execute") != 0;
+	const char *what = ", the command";
 	struct buf b = BUF_INIT;
 
-	buf_puts(&b, failing ? "Its command always failed. rqd tries one message every 5 s until "
-	    "one succeeds." : "Its command cannot be started. rqd tries again every 5 s.");
+	if (strcmp(j->f->service->reason, "cannot_execute") == 0) {
+		what = ", or command";
+		buf_puts(&b, "Its command cannot be started. rqd tries again "
+		    "every 5 s.");
+	} else {
+		buf_puts(&b, "Its command always failed. rqd tries one message "
+		    "every 5 s until one succeeds.");
+	}
 	if (program_of(j)[0] != '\0') {
 		buf_printf(&b, " Mend %s", program_of(j));
 		if (j->c->cfg->file[0] != '\0')
-			buf_puts(&b, failing ? ", the command" : ", or command");
+			buf_puts(&b, what);
 		add_place(j, &b);
 		buf_addc(&b, '.');
 	}
@@ -374,11 +409,26 @@ suspended_hint(struct judging *j, const char *only)
 	return buf_steal(&b);
 }
 
+static char *
+suspended_text(const struct judging *j, bool empty)
+{
+	const struct service *s = j->f->service;
+	struct buf b = BUF_INIT;
+
+	buf_puts(&b, "suspended");
+	if (empty)
+		buf_puts(&b, ", and without messages");
+	buf_printf(&b, ": %s", s->reason);
+	if (s->cause[0] != '\0' && j->c->details)
+		buf_printf(&b, ": %s", s->cause);
+	return buf_steal(&b);
+}
+
 static void
 rule_suspended(struct judging *j)
 {
 	const struct service *s = j->f->service;
-	bool empty = facts_are_empty(j->f->depth), cause = s->cause[0] != '\0' && j->c->details;
+	bool empty = facts_are_empty(j->f->depth);
 	char *only, *sentence;
 	struct judge_finding *f;
 	struct buf b = BUF_INIT;
@@ -386,8 +436,7 @@ rule_suspended(struct judging *j)
 	if (s->state != QUEUE_SUSPENDED)
 		return;
 	only = only_failed_text(j);
-	sentence = xasprintf("suspended%s: %s%s%s", empty ? ", and without messages" : "",
-	    s->reason, cause ? ": " : "", cause ? s->cause : "");
+	sentence = suspended_text(j, empty);
 	if (empty)
 		f = found(j, LEVEL_WARNING, RANK_MINOR, xasprintf("idle, suspended: %s", s->reason),
 		    sentence);
@@ -464,10 +513,14 @@ rule_blocked(struct judging *j)
 static void
 add_difference(struct judging *j, enum level level, const char *what, char *sentence)
 {
+	char *word = xasprintf("daemons disagree about the %s", what);
+	enum rank rank = RANK_WARNING;
+	struct judge_finding *f;
 	struct buf b = BUF_INIT;
-	struct judge_finding *f = found(j, level, level == LEVEL_ERROR ? RANK_ERROR : RANK_WARNING,
-	    xasprintf("daemons disagree about the %s", what), sentence);
 
+	if (level == LEVEL_ERROR)
+		rank = RANK_ERROR;
+	f = found(j, level, rank, word, sentence);
 	buf_printf(&b, "Two daemons have different configurations: %s. Make them the same, here",
 	    f->sentence);
 	add_place(j, &b);
@@ -507,19 +560,24 @@ static void
 rule_slow(struct judging *j)
 {
 	const struct service *s = j->f->service;
-	const char *tag = j->c->details && s->oldest_tag[0] != '\0' ? s->oldest_tag : NULL;
+	bool tagged = j->c->details && s->oldest_tag[0] != '\0';
+	const char *tag = "ID", *take = "s take";
 	char oldest[UNITS_TEXT_MAX], usual[UNITS_TEXT_MAX], *slow;
 	struct buf words = BUF_INIT;
 	struct judge_finding *f;
 
 	if (!is_slow(j->f))
 		return;
+	if (tagged)
+		tag = s->oldest_tag;
+	if (s->slow == 1)
+		take = " takes";
 	slow = xasprintf("%lld run%s far longer than usual: %s, usually %s at most",
-	    (long long)s->slow, s->slow == 1 ? " takes" : "s take", units_age(s->oldest, oldest),
+	    (long long)s->slow, take, units_age(s->oldest, oldest),
 	    units_age(s->usual, usual));
 	advice_word(&words, j->c->queue);
 	buf_addc(&words, ' ');
-	advice_word(&words, tag != NULL ? tag : "ID");
+	advice_word(&words, tag);
 	f = found_warning(j, xasprintf("slow runs: %lld", (long long)s->slow),
 	    xasprintf("all handlers are busy, and %s; if it hangs: rqctl cancel --retry %s", slow,
 	    buf_str(&words)));
@@ -527,7 +585,7 @@ rule_slow(struct judging *j)
 	f->hint = xasprintf("All handlers are busy, and %s. If they hang, cancel them: their "
 	    "messages are tried again.", slow);
 	free(slow);
-	if (tag != NULL)
+	if (tagged)
 		add_command(j, f, "cancel --retry", tag);
 	else
 		add_command(j, f, "running", "");
@@ -572,8 +630,8 @@ rule_dead(struct judging *j)
 
 	if (n <= 0 || j->c->dead_is_fine)
 		return;
-	f = found(j, LEVEL_WARNING, RANK_MINOR, xasprintf("%lld dead letter%s", (long long)n,
-	    n == 1 ? "" : "s"), NULL);
+	f = found(j, LEVEL_WARNING, RANK_MINOR,
+	    xasprintf("%lld dead letter%s", (long long)n, plural(n)), NULL);
 	f->hint = xstrdup("Messages have failed for good. They are kept until "
 	    "an operator retries or drops them.");
 	add_command(j, f, "dead list", "");
@@ -586,11 +644,14 @@ rule_ok(struct judging *j)
 	const struct depth *d = j->f->depth;
 	/* Heartbeats are some seconds old, so a limit counts only while messages wait. */
 	bool limited = j->f->service->limited && (d->waiting > 0 || d->due > 0);
+	const char *word = "ok";
 	struct judge_finding *f;
 
 	if (j->n > 0)
 		return;
-	f = found(j, LEVEL_OK, RANK_OK, xstrdup(limited ? "limited" : "ok"), NULL);
+	if (limited)
+		word = "limited";
+	f = found(j, LEVEL_OK, RANK_OK, xstrdup(word), NULL);
 	if (is_busy(j->f))
 		f->hint = busy_hint(j);
 }
@@ -678,14 +739,18 @@ judge_refusal(const char *error)
 bool
 judge_ready(const struct ready_facts *f, struct buf *b)
 {
-	if (strcmp(f->state, "draining") == 0 || strcmp(f->state, "stopped") == 0)
+	if (strcmp(f->state, "draining") == 0 ||
+	    strcmp(f->state, "stopped") == 0) {
 		buf_puts(b, f->state);
-	else if (!f->up)
-		buf_printf(b, "Redis is down%s%s%s", f->in_part ? " in part" : "",
-		    f->down[0] != '\0' ? ": " : "", f->down);
-	else if (f->refuses != NULL)
+	} else if (!f->up) {
+		buf_puts(b, "Redis is down");
+		if (f->in_part)
+			buf_puts(b, " in part");
+		if (f->down[0] != '\0')
+			buf_printf(b, ": %s", f->down);
+	} else if (f->refuses != NULL) {
 		buf_printf(b, "Redis refuses writes: %s", f->refuses);
-	else {
+	} else {
 		buf_puts(b, "ready");
 		return true;
 	}

@@ -80,8 +80,10 @@ put_number(struct buf *out, double v)
 static void
 put_series(const struct page *p, const char *name, size_t queue, const char *more)
 {
-	buf_printf(p->out, "%s{%s%s%s} ", name, p->labels[queue], more != NULL ? "," : "",
-	    more != NULL ? more : "");
+	buf_printf(p->out, "%s{%s", name, p->labels[queue]);
+	if (more != NULL)
+		buf_printf(p->out, ",%s", more);
+	buf_puts(p->out, "} ");
 }
 
 /* -- ways to put the samples of a family ------------------------------------------ */
@@ -117,10 +119,14 @@ put_queues(const struct page *p, const struct family *f)
 static void
 put_info(const struct page *p, const struct family *f)
 {
-	bool build = f->at == offsetof(struct metrics, version);
+	const char *name = "hash", *text = p->m->config_hash;
 
-	buf_printf(p->out, "%s{%s=\"", f->name, build ? "version" : "hash");
-	metrics_label(build ? p->m->version : p->m->config_hash, p->out);
+	if (f->at == offsetof(struct metrics, version)) {
+		name = "version";
+		text = p->m->version;
+	}
+	buf_printf(p->out, "%s{%s=\"", f->name, name);
+	metrics_label(text, p->out);
 	buf_puts(p->out, "\"} 1\n");
 }
 
@@ -202,6 +208,27 @@ put_durations(const struct page *p, const struct family *f UNUSED)
 
 enum { SCHEDULE_LAST, SCHEDULE_NEXT, SCHEDULE_MISSED, SCHEDULE_RUNS };
 
+/* NAN: not known. */
+static double
+schedule_figure(const struct schedule_state *s, size_t which)
+{
+	switch (which) {
+	case SCHEDULE_LAST:
+		if (s->last == TICK_NEVER)
+			return NAN;
+		return (double)s->last;
+	case SCHEDULE_NEXT:
+		if (s->next == TICK_NEVER)
+			return NAN;
+		return (double)s->next;
+	case SCHEDULE_MISSED:
+		if (s->missed == -1)
+			return NAN;
+		return s->missed;
+	}
+	return (double)s->runs;
+}
+
 static void
 put_schedules(const struct page *p, const struct family *f)
 {
@@ -210,13 +237,7 @@ put_schedules(const struct page *p, const struct family *f)
 
 	for (size_t i = 0; i < p->m->nschedules; i++) {
 		s = &p->m->schedules[i];
-		v = (double)s->runs;
-		if (f->at == SCHEDULE_LAST)
-			v = s->last != TICK_NEVER ? (double)s->last : NAN;
-		else if (f->at == SCHEDULE_NEXT)
-			v = s->next != TICK_NEVER ? (double)s->next : NAN;
-		else if (f->at == SCHEDULE_MISSED)
-			v = s->missed != -1 ? s->missed : NAN;
+		v = schedule_figure(s, f->at);
 		if (isnan(v))		/* not known, no sample */
 			continue;
 		buf_printf(p->out, "%s{schedule=\"", f->name);
@@ -356,7 +377,8 @@ look_at_process(struct own_usage *p)
 		p->fds++;
 	if (dir != NULL)
 		closedir(dir);
-	p->fds -= p->fds >= 3 ? 3 : 0;	/* . and .. and the directory itself */
+	if (p->fds >= 3)
+		p->fds -= 3;	/* . and .. and the directory itself */
 }
 
 static void
@@ -373,25 +395,29 @@ static struct metrics_queue
 queue_metrics(struct consumer *c, const struct survey_result *r)
 {
 	const struct queue_config *cfg = consumer_config(c);
-	const struct survey_queue *q = r != NULL ? survey_find(r, cfg->key) : NULL;
-	int64_t taken;
-	double l = consumer_waited(c, &taken);
-	usec_t oldest = 0;
-
-	if (q != NULL)
-		l = facts_latency_with(cfg->kind, &q->depth, l,
-		    suspension_waits(consumer_suspension(c)));
-	consumer_each(c, older, &oldest);
-	return (struct metrics_queue){
-		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
-		.depth = q != NULL ? &q->depth : NULL, .running = consumer_in_flight(c),
-		.concurrency = config_most(cfg), .oldest = clock_seconds(oldest),
-		.stalled = q == NULL ? NAN :
-		    clock_seconds(stall_length(consumer_stall(c), clock_mono())),
-		.latency = q != NULL && l >= 0 ? l : NAN,
+	const struct survey_queue *q = survey_find(r, cfg->key);
+	struct metrics_queue m = {
+		.name = cfg->name, .stats = consumer_stats(c),
+		.block = consumer_block(c), .running = consumer_in_flight(c),
+		.concurrency = config_most(cfg), .stalled = NAN, .latency = NAN,
 		.cpu = clock_seconds(consumer_stats(c)->cpu),
 		.maxrss = (double)stats_maxrss(consumer_stats(c)),
 	};
+	int64_t taken;
+	double waited = consumer_waited(c, &taken);
+	usec_t oldest = 0;
+
+	consumer_each(c, older, &oldest);
+	m.oldest = clock_seconds(oldest);
+	if (q == NULL)
+		return m;
+	m.depth = &q->depth;
+	m.stalled = clock_seconds(stall_length(consumer_stall(c), clock_mono()));
+	waited = facts_latency_with(cfg->kind, &q->depth, waited,
+	    suspension_waits(consumer_suspension(c)));
+	if (waited >= 0)
+		m.latency = waited;
+	return m;
 }
 
 void
@@ -405,7 +431,7 @@ metrics_collect(const struct view *v, const struct survey_result *r,
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v->config->hash, .state = v->state,
 		.reload_ok = v->reload_error[0] == '\0', .redis_up = nodes_are_ready(v->nodes),
-		.redis_writable = nodes_are_ready(v->nodes) ? view_refuses(v) == NULL : NAN,
+		.redis_writable = NAN,
 		.reconnects = (double)nodes_reconnects(v->nodes),
 		.outstanding = nodes_outstanding(v->nodes),
 		.handlers = dispatcher_taken(v->dispatcher),
@@ -414,6 +440,8 @@ metrics_collect(const struct view *v, const struct survey_result *r,
 		.schedules = schedules, .nschedules = nschedules,
 	};
 
+	if (nodes_are_ready(v->nodes))
+		all.redis_writable = view_refuses(v) == NULL;
 	look_at_process(&all.process);
 	for (i = 0; i < v->nconsumers; i++) {
 		/* After a change of its key a queue has two, until the old one is drained. */

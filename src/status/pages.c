@@ -154,7 +154,7 @@ note(struct pages *p, const struct view *v, const struct survey_result *r)
 		if (q == NULL || q->depth.waiting < 0)
 			continue;
 		stall_note(consumer_stall(c), r->at,
-		    q->depth.waiting + (q->depth.due > 0 ? q->depth.due : 0),
+		    q->depth.waiting + int64_max(q->depth.due, 0),
 		    /* The fleet's as counted in Redis, and ours, which are newer. */
 		    q->depth.total[STAT_DELIVERED] +
 		    (int64_t)consumer_stats(c)->n[STAT_DELIVERED]);
@@ -187,7 +187,9 @@ surveyed(const struct survey_result *r, void *arg)
 			metrics_collect(&v, r, &made->text);
 		else
 			status_text(&v, r, p->history, &made->text);
-		made->at = r != NULL ? now : 0;
+		made->at = 0;
+		if (r != NULL)
+			made->at = now;
 		made->details = v.details;
 	}
 	buf_add(&body, made->text.data, made->text.len);
@@ -336,12 +338,14 @@ static void
 found_queue(const struct survey_result *r, void *arg)
 {
 	struct inquiry *i = arg;
-	const struct survey_queue *q = r != NULL ? survey_find(r, i->key) : NULL;
+	const struct survey_queue *q = survey_find(r, i->key);
 	struct buf b = BUF_INIT;
 	struct view v;
 
-	if (i->pages->stopping || r == NULL) {
-		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
+	if (r == NULL) {
+		inquiry_refuse(i, 503, "Redis does not answer");
+	} else if (i->pages->stopping) {
+		inquiry_refuse(i, 503, "stopped");
 	} else if (q == NULL) {
 		inquiry_refuse(i, 404, "There is no such queue.");
 	} else if (q->depth.dead > 0 && i->n == 0) {

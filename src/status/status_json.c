@@ -41,6 +41,15 @@ daemon_json(const struct view *v)
 	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error));
 }
 
+/* Seconds since the daemon's heartbeat. */
+static double
+beat_age(const struct daemon *d, double now)
+{
+	if (now > d->seen)
+		return now - d->seen;
+	return 0;
+}
+
 /* Adds a queue's state in one daemon, and how bad that is. */
 static void
 member_state(json_t *states, json_t *moods, const char *name, enum queue_state state)
@@ -74,7 +83,7 @@ member_json(const struct daemon *d, double now)
 			member_state(unusual, moods, name, fleet_state(q));
 	}
 	return json_set(o, "queues:i running:i seen:f states:j moods:j", n, running,
-	    now > d->seen ? now - d->seen : 0.0, unusual, moods);
+	    beat_age(d, now), unusual, moods);
 }
 
 static int
@@ -114,10 +123,10 @@ queues_json(const struct view *v, const struct survey_result *r, const struct hi
 		facts = survey_facts(q, r, view_refuses(v), &service);
 		context.queue = q->name;
 		o = state_json(&facts, &context);
-		json_set(o, "own:t late:t trouble:i acked_rate:f failed_rate:f", q->own,
-		    facts_are_late(&facts),
+		json_set(o, "own:t late:t trouble:i acked_rate:p "
+		    "failed_rate:p", q->own, facts_are_late(&facts),
 		    (int64_t)judge_first(&facts, &context, rates.failed, NULL).rank,
-		    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
+		    rates.acked, rates.failed);
 		json_array_append_new(list, o);
 	}
 	free(sorted);
@@ -129,30 +138,45 @@ queues_json(const struct view *v, const struct survey_result *r, const struct hi
 static json_t *
 tick_json(int64_t tick)
 {
-	return tick != TICK_NEVER ? json_integer(tick) : NULL;
+	if (tick == TICK_NEVER)
+		return NULL;
+	return json_integer(tick);
+}
+
+static json_t *
+schedule_json(const struct view *v, const struct schedule_state *s)
+{
+	const struct schedule_config *cfg = s->cfg;
+	const struct queue_config *q = config_queue(v->config, cfg->queue);
+	const char *key = cfg->queue, *cron = NULL, *timezone = NULL;
+	json_t *every = NULL, *missed = NULL;
+
+	if (q != NULL)
+		key = q->key;
+	if (cfg->every != 0) {
+		every = json_integer(cfg->every / SEC);
+	} else {
+		cron = cfg->cron;
+		timezone = cfg->timezone;
+	}
+	if (s->missed == 1)
+		missed = tick_json(s->missed_at);
+	return json_set(json_object(), "name:s queue:s key:s every:j cron:s "
+	    "timezone:s last:j next:j missed:j", cfg->name, cfg->queue, key,
+	    every, cron, timezone, tick_json(s->last), tick_json(s->next),
+	    missed);
 }
 
 /* Of this daemon's configuration, as `rqctl schedules --json` has them. */
 static json_t *
 schedules_json(const struct view *v)
 {
-	const struct schedule_config *cfg;
-	const struct queue_config *q;
 	json_t *list = json_array();
 	struct schedule_state s;
-	bool cron;
 
 	for (size_t i = 0; i < schedules_count(v->schedules); i++) {
 		s = schedules_get(v->schedules, i);
-		cfg = s.cfg;
-		q = config_queue(v->config, cfg->queue);
-		cron = cfg->every == 0;
-		json_array_append_new(list, json_set(json_object(), "name:s queue:s key:s every:j "
-		    "cron:s timezone:s last:j next:j missed:j", cfg->name, cfg->queue,
-		    q != NULL ? q->key : cfg->queue,
-		    cron ? NULL : json_integer(cfg->every / SEC), cron ? cfg->cron : NULL,
-		    cron ? cfg->timezone : NULL, tick_json(s.last), tick_json(s.next),
-		    s.missed == 1 ? tick_json(s.missed_at) : NULL));
+		json_array_append_new(list, schedule_json(v, &s));
 	}
 	return list;
 }
@@ -194,7 +218,7 @@ problems_json(const struct view *v, const struct survey_result *r)
 	const struct server_facts server = {
 		.used = r->memory, .max = r->memory_max, .role = "", .version = "",
 		.policy = nodes_server(v->nodes)->maxmemory_policy,
-		.refuses = view_refuses(v) != NULL ? view_refuses(v) : "",
+		.refuses = or_empty(view_refuses(v)),
 	};
 	json_t *list = json_array();
 	const struct daemon *d;
@@ -266,7 +290,7 @@ static void
 progress_of(struct progress_list *l, const struct daemon *d, double now)
 {
 	static const char *const copied[] = { "id", "id_base64", "attempt" };
-	double old = now > d->seen ? now - d->seen : 0;
+	double old = beat_age(d, now);
 	json_t *q, *e, *o;
 	size_t i, k;
 
@@ -324,18 +348,29 @@ status_text(const struct view *v, const struct survey_result *r, const struct hi
     struct buf *out)
 {
 	double now = conn_redis_time(nodes_conn(v->nodes, KEYS_DAEMONS));
-	json_t *root, *fleet = r != NULL ? json_array() : NULL;
+	json_t *fleet = NULL, *queues = NULL, *progress = NULL;
+	json_t *problems = NULL, *root;
+	int64_t daemons = -1, ignored = 0;
+	wall_t taken = clock_wall();
 	char when[CLOCK_TEXT_MAX];
 
-	for (size_t i = 0; r != NULL && i < r->fleet.n; i++)
-		json_array_append_new(fleet, member_json(&r->fleet.daemons[i], now));
-	root = json_set(json_object(), "time:s details:t daemon:j daemons:n ignored:i fleet:j "
-	    "queues:j progress:j schedules:j problems:j",
-	    clock_text(r != NULL ? r->taken : clock_wall(), when), v->details, daemon_json(v),
-	    r != NULL ? (int64_t)r->fleet.n : -1, r != NULL ? (int64_t)r->fleet.ignored : 0,
-	    fleet, r != NULL ? queues_json(v, r, h) : NULL,
-	    r != NULL && v->details ? progress_json(v, r) : NULL, schedules_json(v),
-	    r != NULL ? problems_json(v, r) : NULL);
+	if (r != NULL) {
+		taken = r->taken;
+		daemons = (int64_t)r->fleet.n;
+		ignored = (int64_t)r->fleet.ignored;
+		fleet = json_array();
+		for (size_t i = 0; i < r->fleet.n; i++)
+			json_array_append_new(fleet,
+			    member_json(&r->fleet.daemons[i], now));
+		queues = queues_json(v, r, h);
+		if (v->details)
+			progress = progress_json(v, r);
+		problems = problems_json(v, r);
+	}
+	root = json_set(json_object(), "time:s details:t daemon:j daemons:n "
+	    "ignored:i fleet:j queues:j progress:j schedules:j problems:j",
+	    clock_text(taken, when), v->details, daemon_json(v), daemons,
+	    ignored, fleet, queues, progress, schedules_json(v), problems);
 	json_add_text(root, out);
 	json_decref(root);
 }
@@ -461,14 +496,18 @@ servers_json(const struct survey_result *r, const char *key, bool details)
 		d = sorted[i];
 		q = fleet_queue(d, key);
 		since = fleet_number(q, "since", 0);
+		if (since <= 0)
+			since = NAN;
 		cause = fleet_text(q, "cause");
+		if (!details || cause[0] == '\0')
+			cause = NULL;
 		json_array_append_new(list, json_set(json_object(), "instance:s name:s version:s "
 		    "config:s running:i concurrency:i lease:f state:s reason:s since:f cause:s",
 		    d->instance, fleet_text(d->beat, "name"), fleet_text(d->beat, "version"),
 		    fleet_text(d->beat, "config"), fleet_count(q, "running"),
 		    fleet_count(q, "concurrency"), fleet_number(q, "lease", NAN),
-		    fleet_text(q, "state"), fleet_text(q, "reason"), since > 0 ? since : NAN,
-		    details && cause[0] != '\0' ? cause : NULL));
+		    fleet_text(q, "state"), fleet_text(q, "reason"), since,
+		    cause));
 	}
 	free(sorted);
 	return list;
@@ -500,12 +539,14 @@ static void
 add_rqctl(const struct view *v, const struct queue_config *cfg, struct buf *b)
 {
 	const char *file = v->config->file;
+	const char *address = nodes_server(v->nodes)->address;
 
+	if (nodes_is_cluster(v->nodes))
+		address = v->config->redis.servers[0];
 	buf_puts(b, "rqctl");
 	if (cfg == NULL || file[0] == '\0') {
 		buf_puts(b, " --server ");
-		advice_word(b, nodes_is_cluster(v->nodes) ? v->config->redis.servers[0] :
-		    nodes_server(v->nodes)->address);
+		advice_word(b, address);
 	} else if (strcmp(file, SYSCONFDIR "/rqd.conf") != 0) {
 		buf_puts(b, " -c ");
 		advice_word(b, file);
@@ -579,7 +620,7 @@ void
 queue_text(const struct view *v, const struct survey_result *r, const struct survey_queue *q,
     json_t *letters, struct buf *out)
 {
-	json_t *newest = v->details ? json_object_get(letters, "newest") : NULL;
+	json_t *newest = NULL;
 	const char *key = q->keys.name[KEY_QUEUE];
 	const struct queue_config *cfg = config_queue(v->config, q->name);
 	struct buf rqctl = BUF_INIT, text = BUF_INIT;
@@ -590,9 +631,13 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	json_t *o, *commands = json_array(), *shown = NULL;
 	char *rest, *line;
 
-	if (cfg != NULL && strcmp(cfg->key, key) == 0)
+	if (v->details)
+		newest = json_object_get(letters, "newest");
+	c.queue = key;
+	if (cfg != NULL && strcmp(cfg->key, key) == 0) {
 		c.cfg = cfg;
-	c.queue = c.cfg != NULL ? q->name : key;
+		c.queue = q->name;
+	}
 	add_rqctl(v, c.cfg, &rqctl);
 	c.rqctl = buf_str(&rqctl);
 	o = state_json(&f, &c);

@@ -110,7 +110,9 @@ survey_find(const struct survey_result *r, const char *key)
 {
 	struct survey_queue wanted = { .keys.name[KEY_QUEUE] = (char *)(uintptr_t)key };
 
-	return r->n == 0 ? NULL : bsearch(&wanted, r->queues, r->n, sizeof(wanted), by_key);
+	if (r == NULL || r->n == 0)
+		return NULL;
+	return bsearch(&wanted, r->queues, r->n, sizeof(wanted), by_key);
 }
 
 struct facts
@@ -307,9 +309,11 @@ got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
+	const char *text = NULL;
 	size_t len = 0;
-	const char *text = how == CONN_REPLY ? reply_str(reply, &len) : NULL;
 
+	if (how == CONN_REPLY)
+		text = reply_str(reply, &len);
 	if (text != NULL)
 		fleet_add(&s->found.fleet, s->indexed[q->i].instance, s->indexed[q->i].seen, text,
 		    len);
@@ -321,9 +325,11 @@ got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
-	size_t i, n = how == CONN_REPLY ? reply_len(reply) / 2 : 0, len;
+	size_t i, n = 0, len;
 	const char *name;
 
+	if (how == CONN_REPLY)
+		n = reply_len(reply) / 2;
 	s->indexed = xcalloc(n + 1, sizeof(s->indexed[0]));
 	for (i = 0; i < n; i++) {
 		if ((name = reply_str(reply_at(reply, 2 * i), &len)) == NULL)
@@ -340,9 +346,12 @@ got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
-	char *used = reply_info(how == CONN_REPLY ? reply : NULL, "used_memory");
-	char *most = reply_info(how == CONN_REPLY ? reply : NULL, "maxmemory");
+	char *used, *most;
 
+	if (how != CONN_REPLY)
+		reply = NULL;
+	used = reply_info(reply, "used_memory");
+	most = reply_info(reply, "maxmemory");
 	s->found.memory = strtoull(used, NULL, 10);
 	s->found.memory_max = strtoull(most, NULL, 10);
 	free(used);
@@ -419,17 +428,20 @@ static bool
 ask_group(struct survey *s)
 {
 	bool beats = s->phase == PHASE_BEATS;
-	size_t most = beats ? s->nindexed : s->found.n, end;
+	size_t most = s->found.n, end = s->next + GROUP_QUEUES;
 	const char *argv[DEPTH_WORDS];
 	const struct survey_queue *q;
 	char *key, last[24];
 	int argc;
 
+	if (beats) {
+		most = s->nindexed;
+		end = s->next + GROUP_BEATS;
+	}
 	if (beats && fleet_is_full(&s->found.fleet)) {
 		s->found.fleet.ignored += most - s->next;
 		s->next = most;
 	}
-	end = s->next + (beats ? GROUP_BEATS : GROUP_QUEUES);
 	for (; s->next < most && s->next < end; s->next++) {
 		if (beats) {
 			key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->indexed[s->next].instance);

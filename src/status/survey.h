@@ -85,5 +85,5 @@ void		 survey_ask(struct survey *, enum survey_scope, struct config *,
 struct facts	 survey_facts(const struct survey_queue *, const struct survey_result *,
 		    const char *refuses, struct service *);
 
-/* The queue of that key; NULL: not in it. */
+/* The queue of that key; NULL: not in it, or there is no result. */
 struct survey_queue *survey_find(const struct survey_result *, const char *key);
