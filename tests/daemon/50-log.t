@@ -201,7 +201,7 @@ rqd_start out <<C
 log { target = "/dev/stdout" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
-ok 'grep -q event=ready "$T/out.out"' 'the target /dev/stdout is standard output'
+wait_ok 10 'grep -q event=ready "$T/out.out"' 'the target /dev/stdout is standard output'
 rqd_stop out
 
 # -- a full disk -------------------------------------------------------------------------
