@@ -2,9 +2,8 @@
  * A new verb needs a file verb_NAME.c, its name in verb_table and in the help of verb_help.c, and
  * a section of rqctl(1); a new option needs a row of opt_table.
  *
- * Options may stand before the verb that takes them, and two verbs may have different
- * options of one name.  So the parser guesses the verb first.  When the words have named the
- * verb, it checks each option against what that verb takes.
+ * Options of every verb may stand before it; its own stand behind it, because two verbs may have
+ * different options of one name.
  *
  * Long options are written in full, "--name=value" or "--name value"; letters
  * may be joined, and the last of them may have its value attached: -nc FILE.
@@ -140,34 +139,30 @@ opt_is_optional(const struct opt_def *o)
 
 /* -- the command line ------------------------------------------------------------- */
 
-/* The verb's own option of that name, or else the first one of that name. */
-static const struct opt_def *
-opt_find(const struct verb *v, const char *name)
+/* The option exists, but not here.  v: NULL: before the verb. */
+static int
+misplaced(const struct verb *v, const char *name, char **cause)
 {
-	const struct opt_def *first = NULL;
-	uint64_t takes = verb_options(v);
-
-	for (size_t i = 0; i < OPT_MAX; i++) {
-		if (strcmp(opt_table[i].name, name) != 0)
-			continue;
-		if ((takes >> i & 1) != 0)
-			return &opt_table[i];
-		if (first == NULL)
-			first = &opt_table[i];
-	}
-	return first;
+	if (v == NULL)
+		return util_cause(cause, "--%s belongs behind the verb: "
+		    "rqctl VERB --%s", name, name);
+	return util_cause(cause, "%s has no option --%s: rqctl help %s lists its "
+	    "options", v->name, name, v->name);
 }
 
 /* Names the option that was probably meant by "--TEXT" or "--TEXT=...". */
 static int
-unknown_option(const char *text, char **cause)
+unknown_option(const struct verb *v, const char *text, char **cause)
 {
 	char name[64];
 	struct nearest near = { name, 3, NULL };
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
-	for (size_t i = 0; i < OPT_MAX; i++)
+	for (size_t i = 0; i < OPT_MAX; i++) {
+		if (strcmp(opt_table[i].name, name) == 0)
+			return misplaced(v, name, cause);
 		util_nearest(&near, opt_table[i].name);
+	}
 	if (near.best == NULL)
 		return util_cause(cause, "there is no option --%s: rqctl help VERB lists them",
 		    name);
@@ -191,7 +186,7 @@ opt_of(int o)
 
 /* What is wrong with the option that getopt_long() has refused. */
 static int
-refused(int o, const char *text, char **cause)
+refused(const struct verb *v, int o, const char *text, char **cause)
 {
 	const struct opt_def *def = opt_of(optopt);
 
@@ -199,10 +194,12 @@ refused(int o, const char *text, char **cause)
 		return util_cause(cause, "--%s needs a value: %s", def->name, def->arg);
 	if (optopt >= LONG)
 		return util_cause(cause, "--%s takes no value", def->name);
+	if (optopt != 0 && def->letter == (char)optopt)
+		return misplaced(v, def->name, cause);
 	if (optopt != 0)
 		return util_cause(cause, "there is no option -%c: rqctl help VERB lists them",
 		    optopt);
-	return unknown_option(text, cause);
+	return unknown_option(v, text, cause);
 }
 
 /* Whether it takes a value, for getopt_long(). */
@@ -216,21 +213,31 @@ argument_rule(const struct opt_def *def)
 	return required_argument;
 }
 
-/* Sorts argv into options and words; "-" alone is a word.  Long options have no short forms. */
+/*
+ * Sorts argv[1] and on into options and words; "-" alone is a word.  Without a
+ * verb it takes the options of every verb, and stops at the first word.  Long
+ * options have no short forms.  Returns where it has stopped, or -1 with a
+ * cause.
+ */
 static int
-take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, char **cause)
+take(struct args *a, const struct verb *v, int argc, char *const *argv, char **cause)
 {
 	struct option longs[OPT_MAX + 1] = { { .name = NULL } };
-	char letters[2 * OPT_MAX + 3] = "-:", *l = letters + 2;
+	char letters[2 * OPT_MAX + 3] = "+:", *l = letters + 2;
+	uint64_t takes = verb_options(v);
 	const struct opt_def *def;
 	size_t n = 0, nset = 0;
 	const char *text;
 	usec_t ignored;
-	int i, o;
+	int o;
 
-	for (i = 0; i < OPT_MAX; i++) {
+	if (v == NULL)
+		takes |= OPT(JSON);
+	else
+		letters[0] = '-';
+	for (int i = 0; i < OPT_MAX; i++) {
 		def = &opt_table[i];
-		if (opt_find(guess, def->name) != def)
+		if ((takes >> i & 1) == 0)
 			continue;
 		longs[n++] = (struct option){ def->name, argument_rule(def),
 			NULL, LONG + i };
@@ -239,12 +246,14 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 		if (def->letter != 0 && def->arg != NULL)
 			*l++ = ':';
 	}
+	while (a->set[nset] != NULL)
+		nset++;
 	opterr = optind = 0;
 	while ((o = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		text = argv[optind - 1];
 		a->open = o == ':';
 		if (o == '?' || o == ':')
-			return refused(o, text, cause);
+			return refused(v, o, text, cause);
 		if (o == 1) {
 			a->words[a->nwords++] = optarg;
 			continue;
@@ -253,7 +262,7 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 		if (optarg != NULL && optarg == text)	/* the word behind the option */
 			text = argv[optind - 2];
 		if (o >= LONG && strcspn(text + 2, "=") != strlen(def->name))
-			return unknown_option(text, cause);
+			return unknown_option(v, text, cause);
 		if (opt_is_optional(def) && optarg == NULL && optind < argc &&
 		    units_parse_duration(argv[optind], &ignored) == 0)
 			optarg = argv[optind++];
@@ -263,9 +272,9 @@ take_all(struct args *a, const struct verb *guess, int argc, char *const *argv, 
 			return util_cause(cause, "--%s is given twice", def->name);
 		a->value[def - opt_table] = or_empty(optarg);
 	}
-	for (; optind < argc; optind++)
+	for (; v != NULL && optind < argc; optind++)
 		a->words[a->nwords++] = argv[optind];
-	return 0;
+	return optind;
 }
 
 bool
@@ -306,67 +315,50 @@ verb_unknown(const char *word, char **cause)
 	return rc;
 }
 
-/* Refuses options that the verb does not take; corrects a wrong guess between equal names. */
+/* Takes the verb, and what stands behind it. */
 static int
-check_options(struct args *a, char **cause)
+take_verb(struct args *a, int argc, char *const *argv, char **cause)
 {
-	const char *name, *value;
-	size_t i, own;
+	int words;
 
-	for (i = 0; i < OPT_MAX; i++) {
-		if ((value = a->value[i]) == NULL)
-			continue;
-		name = opt_table[i].name;
-		own = (size_t)(opt_find(a->verb, name) - opt_table);
-		if ((verb_options(a->verb) >> own & 1) == 0) {
-			if (a->verb == NULL)
-				return util_cause(cause, "--%s needs a verb: "
-				    "rqctl help lists them", name);
-			return util_cause(cause, "%s has no option --%s: rqctl "
-			    "help %s lists its options", a->verb->name, name,
-			    a->verb->name);
-		}
-		a->value[i] = NULL;
-		a->value[own] = value;
+	a->verb = verb_find(argv[0], argv[1], &words);
+	if (a->verb == NULL && verb_is_group(argv[0])) {
+		if (take(a, NULL, argc, argv, cause) == -1)
+			return -1;
+		if (a->value[OPT_HELP] != NULL)
+			a->group = argv[0];
 	}
+	if (a->group != NULL)
+		return 0;
+	if (a->verb == NULL) {
+		a->words[a->nwords++] = argv[0];	/* for completion */
+		return verb_unknown(argv[0], cause);
+	}
+	if (take(a, a->verb, argc - words + 1, argv + words - 1, cause) == -1)
+		return -1;
+	if (a->value[OPT_JSON] != NULL &&
+	    (verb_options(a->verb) & OPT(JSON)) == 0)
+		return misplaced(a->verb, "json", cause);
 	return 0;
 }
 
 int
 args_parse(struct args *a, int argc, char *const *argv, char **cause)
 {
-	const struct verb *guess = NULL, *v;
+	const struct verb *v;
 	const char *wrong = "too many arguments";
 	size_t room = (size_t)argc + 1;
-	char *const *word;
-	int rc, words = 0;
+	int at;
 
 	memset(a, 0, sizeof(*a));
 	a->set = xcalloc(room, sizeof(a->set[0]));
 	a->words = xcalloc(room, sizeof(a->words[0]));
-	/* The first word that names a verb tells two options of one name apart. */
-	for (word = argv + (argc > 0); guess == NULL && *word != NULL && strcmp(*word, "--") != 0;
-	    word++)
-		guess = verb_find(word[0], word[1], &words);
-	if ((rc = take_all(a, guess, argc, argv, cause)) == 0 && a->nwords > 0) {
-		a->verb = verb_find(a->words[0], a->words[1], &words);
-		if (a->verb == NULL && a->value[OPT_HELP] != NULL &&
-		    verb_is_group(a->words[0])) {
-			a->group = a->words[0];
-		} else if (a->verb == NULL) {
-			rc = verb_unknown(a->words[0], cause);
-		} else {
-			a->nwords -= words;
-			memmove(a->words, a->words + words,
-			    ((size_t)a->nwords + 1) * sizeof(a->words[0]));
-		}
-	}
-	if (rc == 0)
-		rc = check_options(a, cause);
-	if (rc == -1 && a->verb == NULL)
-		a->verb = guess;
-	if (rc == -1 || a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
-		return rc;
+	if ((at = take(a, NULL, argc, argv, cause)) == -1)
+		return -1;
+	if (at < argc && take_verb(a, argc - at, argv + at, cause) == -1)
+		return -1;
+	if (a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
+		return 0;
 	if ((v = a->verb) == NULL)
 		return util_cause(cause, "no verb is given: rqctl help lists them");
 	if (a->nwords >= v->min_args && (v->max_args < 0 || a->nwords <= v->max_args))

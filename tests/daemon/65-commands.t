@@ -67,7 +67,7 @@ bound() {	# DESCRIPTION SCRIPTS COMMANDS MINE REGEX COUNT COMMAND
 }
 
 bound 'an isolated message' 4 40 1 'event=acked queue=ack ' 1 'r lpush ack x >/dev/null'
-bound '64 messages at once' 64 700 1 'event=acked queue=ack ' 64 'r lpush ack $(seq 64) >/dev/null'
+bound '64 messages at once' 64 800 1 'event=acked queue=ack ' 64 'r lpush ack $(seq 64) >/dev/null'
 bound 'a message that fails once' 8 95 1 'event=acked queue=retry ' 1 'r lpush retry x >/dev/null'
 bound 'a delayed message' 6 105 1 'event=acked queue=ack ' 1 \
     'r zadd ackDELAYED $(($(date +%s) + 1)) x >/dev/null'

@@ -13,7 +13,7 @@ command -v readelf >/dev/null || skip_all 'no readelf'
 linked() {
 	for program in "$RQD" "$RQCTL"; do
 		readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p'
-	done | grep -vxE 'libc|libresolv|libm|ld-linux.*' |
+	done | grep -vxE 'libc|libresolv|libm|ld-linux.*|libasan|libubsan' |
 	    sed 's/-[0-9.]*$//; s/^libhiredis_ssl$/libhiredis/; s/^libcrypto$/libssl/; s/_/-/g' | sort -u
 }
 installs() { awk '/^FROM / { n++ } n == 2' "$DOCKERFILE" | tr -s ' \t\\' '\n' | sed -n '/^lib/p'; }

@@ -63,11 +63,11 @@ refuses(const char *line, const char *part)
 	args_done(&a);
 }
 
-TEST(options_stand_anywhere)
+TEST(options_of_every_verb_stand_anywhere)
 {
 	struct args a;
 
-	accepts(&a, "-c /f dead --all retry --rate 5/s q -n", "dead retry", 1);
+	accepts(&a, "-c /f dead retry --all --rate 5/s q -n", "dead retry", 1);
 	assert_string_equal(a.value[OPT_CONFIG], "/f");
 	assert_string_equal(a.value[OPT_RATE], "5/s");
 	assert_non_null(a.value[OPT_ALL]);
@@ -103,14 +103,14 @@ TEST(options_belong_to_verbs)
 	assert_string_equal(a.value[OPT_REASON], "crashed");
 	assert_null(a.value[OPT_WHY]);
 	args_done(&a);
-	accepts(&a, "--dead 5:7 check q", "check", 1);
+	accepts(&a, "check --dead 5:7 q", "check", 1);
 	assert_string_equal(a.value[OPT_WARN_DEAD], "5:7");
 	assert_null(a.value[OPT_DEAD]);
 	args_done(&a);
 	accepts(&a, "purge --dead q", "purge", 1);
 	assert_null(a.value[OPT_WARN_DEAD]);
 	args_done(&a);
-	accepts(&a, "--wait 5s lock --ttl 9s a -- b --wait -c", "lock", 4);
+	accepts(&a, "lock --wait 5s --ttl 9s a -- b --wait -c", "lock", 4);
 	assert_string_equal(a.value[OPT_LOCK_WAIT], "5s");
 	assert_string_equal(a.value[OPT_TTL], "9s");
 	assert_string_equal(a.words[3], "-c");
@@ -118,7 +118,8 @@ TEST(options_belong_to_verbs)
 	accepts(&a, "pause --wait q -- lock", "pause", 2);
 	assert_string_equal(a.value[OPT_WAIT], "");
 	args_done(&a);
-	accepts(&a, "--wait pause q", "pause", 1);
+	accepts(&a, "--json pause q", "pause", 1);
+	assert_non_null(a.value[OPT_JSON]);
 	args_done(&a);
 	accepts(&a, "pause --wait 5m q", "pause", 1);
 	assert_string_equal(a.value[OPT_WAIT], "5m");
@@ -153,7 +154,11 @@ TEST(mistakes_are_said)
 	refuses("push q -c", "needs a value");
 	refuses("push q --delay 1s --delay 2s", "twice");
 	refuses("ping -Z", "there is no option -Z: rqctl help");
-	refuses("--json", "--json needs a verb");
+	refuses("--json", "no verb is given");
+	refuses("--json lock a -- b", "lock has no option --json");
+	refuses("--all dead retry q", "--all belongs behind the verb: rqctl VERB --all");
+	refuses("-y purge q", "--yes belongs behind the verb");
+	refuses("dead --all retry q", "--all belongs behind the verb");
 }
 
 static void
