@@ -56,17 +56,14 @@ count(void *arg)
 	++*(unsigned *)arg;
 }
 
-/* The letter of the first message, which ends with this result. */
+/* The letter of the last message that was taken, which ends with this result. */
 static const char *
 letter_of(struct result *r, enum reason reason)
 {
 	struct verdict v = { .op = VERDICT_DEAD, .failed = true, .reason = reason };
 
-	push("{\"id\":1}");
-	box_take(&box, 1);
 	server_do(&server, "DEL ordersDEAD");
-	box.n = 0;
-	queue_settle(box.queue, box.msgs[0], &v, r);
+	queue_settle(box.queue, box.msgs[--box.n], &v, r);
 	WAIT(&box, server_int(&server, "XLEN ordersDEAD") == 1);
 	return server_do(&server, "EVAL %s 1 ordersDEAD",
 	    "local f = redis.call('XRANGE', KEYS[1], '-', '+')[1][2] "
@@ -76,6 +73,8 @@ letter_of(struct result *r, enum reason reason)
 /* What has killed a run for memory is not in what it has printed, if that is nothing. */
 FIXTURE_TEST(test_killed_for_memory)
 {
+	push_numbers(3);
+	box_take(&box, 3);
 	assert_string_equal(letter_of(&(struct result){ .end = END_SIGNAL, .signo = SIGKILL,
 	    .oom = true }, REASON_OOM),
 	    "oom|oom|killed for memory: the run needs more than memory_max");
