@@ -64,6 +64,7 @@ server() {	# DIRECTORY PROGRAM
 cat >"$W/one" <<'O'
 #!/bin/sh
 out=$(mktemp)
+case $1 in *.t) set -- sh "$1" ;; esac
 "$@" >"$out" 2>&1 || { cat "$out"; echo "failed: $*"; }
 rm -f "$out"
 O
