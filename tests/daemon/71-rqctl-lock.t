@@ -78,7 +78,7 @@ is "$(cat "$T/number")" 220 '200 increments of theirs, 20 of programs with SETNX
 hold
 is "$(r setnx Lock:h other)" 0 'a program with SETNX sees it'
 is "$("$RQCTL" lock h --wait 0 -- echo no 2>&1)
-$(status "$RQCTL" --wait 0 lock h -- echo no)" "rqctl: lock h is held by $(uname -n), process $(r get Lock:h | cut -d' ' -f3), since $(date -u -d "@$(r get Lock:h | cut -d' ' -f4)" +%FT%T.%3NZ)
+$(status "$RQCTL" lock h --wait 0 -- echo no)" "rqctl: lock h is held by $(uname -n), process $(r get Lock:h | cut -d' ' -f3), since $(date -u -d "@$(r get Lock:h | cut -d' ' -f4)" +%FT%T.%3NZ)
 75" '--wait 0: at once, and says who has it'
 is "$(status "$RQCTL" lock h --wait 1ms -- echo no) $(status "$RQCTL" lock free --wait 1ms -- true)" '75 0' '--wait: one try there is'
 before=$(msec)
