@@ -80,8 +80,12 @@ def names_of(program):
 
 def run(build, folder):
     socket = os.path.join(folder, 'redis')
-    log = os.path.join(folder, 'log')
-    counts_file = os.path.join(folder, 'counts')
+    # rqd trusts no configuration beside what others may write.
+    out = os.path.join(folder, 'out')
+    os.mkdir(out)
+    os.chmod(out, 0o777)
+    log = os.path.join(out, 'log')
+    counts_file = os.path.join(out, 'counts')
     with open(os.path.join(folder, 'conf'), 'w') as f:
         f.write('redis { server = "unix:%s" }\n'
                 'log { target = "%s" }\n'
@@ -155,7 +159,7 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     folder = tempfile.mkdtemp(prefix='rqd-way.')
     try:
-        os.chmod(folder, 0o777)
+        os.chmod(folder, 0o755)
         subprocess.check_call(['gcc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o',
                                os.path.join(folder, 'way.so'),
                                os.path.join(here, 'way.c')])
