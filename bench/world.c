@@ -119,7 +119,7 @@ void
 world_start(void)
 {
 	/* The main process of a privileged rqd is an unprivileged user. */
-	if (mkdtemp(dir) == NULL || chmod(dir, 0777) == -1)
+	if (mkdtemp(dir) == NULL || chmod(dir, 01777) == -1)
 		die("cannot make %s", dir);
 	start_redis(0);
 	(void)atexit(stop_redis);
