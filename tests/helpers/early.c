@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 
 int
 getopt_long(int argc, char *const *argv, const char *shorts, const struct option *longs, int *i)
