@@ -10,6 +10,8 @@
 
 CRASHAT=$BUILDDIR/tests/fault/crashat
 "$CRASHAT" call "$T/probe" /bin/true 2>/dev/null || skip_all 'no ptrace'
+# rqd is not dumpable, so only root can follow it.
+[ "$(id -u)" -eq 0 ] || skip_all 'needs root'
 ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"	# impossible beside a debugger
 export ASAN_OPTIONS
 redis_start
