@@ -971,7 +971,7 @@ consumer_note_error(struct consumer *c, const struct message *msg, const struct 
 {
 	char *failure = event_log_failure(c->cfg, v, r);
 
-	last_errors_add(&c->last_errors, msg, failure);
+	last_errors_add(&c->last_errors, msg, msg->attempts + v->failed, failure);
 	free(failure);
 }
 

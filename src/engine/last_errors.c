@@ -8,7 +8,8 @@
 #include "base/util.h"
 
 void
-last_errors_add(struct last_errors *l, const struct message *msg, const char *text)
+last_errors_add(struct last_errors *l, const struct message *msg, unsigned attempts,
+    const char *text)
 {
 	struct last_error *e = &l->list[l->next];
 	char visible[LAST_ERROR_MAX + 1];
@@ -18,6 +19,7 @@ last_errors_add(struct last_errors *l, const struct message *msg, const char *te
 	utf8_copy_visible(visible, LAST_ERROR_MAX, text, strlen(text));
 	xreplace(&e->tag, msg->tag);
 	xreplace(&e->text, visible);
+	e->attempts = attempts;
 	l->next = (l->next + 1) % LAST_ERRORS;
 }
 

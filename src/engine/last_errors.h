@@ -14,6 +14,7 @@
 struct last_error {
 	char	*tag;	/* owned; NULL: none yet */
 	char	*text;	/* owned; visible UTF-8 */
+	unsigned attempts;	/* failures so far, with this one */
 };
 
 /* All zero: none. */
@@ -22,9 +23,13 @@ struct last_errors {
 	size_t			 next;	/* is overwritten next: the oldest */
 };
 
-/* Copies the text, of at most LAST_ERROR_MAX bytes of it; NULL: nothing is known, nor noted. */
+/*
+ * Copies LAST_ERROR_MAX bytes of the text at most; NULL: nothing is known, nor noted.
+ * attempts: failures so far, with this one.
+ */
 #define LAST_ERROR_MAX	300
-void	last_errors_add(struct last_errors *, const struct message *, const char *text);
+void	last_errors_add(struct last_errors *, const struct message *, unsigned attempts,
+	    const char *text);
 
 /* The n-th latest, from 0; NULL: there are not so many. */
 const struct last_error *last_errors_at(const struct last_errors *, size_t n);

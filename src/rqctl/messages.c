@@ -535,7 +535,7 @@ take(struct walk *w, struct words *members, const struct waiting *m, const struc
 	else if (w->list != NULL) {
 		if (w->part == PART_RETRY)
 			error = fleet_error(&w->fleet, w->ctl->target.key,
-			    m->tag, m->taglen);
+			    m->tag, m->taglen, m->delivery.attempts);
 		messages_list_waiting(w->list, m, w->now, w->at.key == KEY_RETRY,
 		    error, false);
 	} else if (w->write)

@@ -4,7 +4,8 @@
  * If the configuration does not name the queue, forget takes its name as the key.  The script
  * that deletes checks again for messages: without --force it deletes none that a producer has
  * pushed meanwhile.
- */#include <stdlib.h>
+ */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rqctl/ask.h"

@@ -1,4 +1,5 @@
-/* rqctl ping: whether Redis answers, and how fast. */#include <stdlib.h>
+/* rqctl ping: whether Redis answers, and how fast. */
+#include <stdlib.h>
 
 #include "base/units.h"
 #include "rqctl/ask.h"

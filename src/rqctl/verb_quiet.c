@@ -3,7 +3,8 @@
  *
  * rqctl publishes a hint to a daemon's control channel; Redis answers how many have received
  * it.  A daemon receives none if Redis forbids it to subscribe, or if its version is too old.
- */#include <string.h>
+ */
+#include <string.h>
 
 #include "rqctl/ask.h"
 #include "rqctl/snapshot.h"

@@ -1,4 +1,5 @@
-/* rqctl resume: deletes QPAUSED. */#include "rqctl/ask.h"
+/* rqctl resume: deletes QPAUSED. */
+#include "rqctl/ask.h"
 
 static void
 resume_run(struct ctl *c)

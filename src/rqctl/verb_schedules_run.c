@@ -1,4 +1,5 @@
-/* rqctl schedules run: pushes the message of a schedule. */#include <stdlib.h>
+/* rqctl schedules run: pushes the message of a schedule. */
+#include <stdlib.h>
 
 #include "policy/tick.h"
 #include "rqctl/ctl.h"

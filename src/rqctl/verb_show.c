@@ -185,7 +185,8 @@ show_tag(struct show *s, const char *tag)
 		buf_printf(&b, ", progress: %s", progress);
 		json_set(facts, "progress:s", progress);
 	}
-	error = fleet_error(&s->fleet, s->ctl->target.key, tag, strlen(tag));
+	error = fleet_error(&s->fleet, s->ctl->target.key, tag, strlen(tag),
+	    d.attempts);
 	if (error[0] != '\0') {
 		buf_puts(&b, ", last error: ");
 		out_escape(&b, error, strlen(error));

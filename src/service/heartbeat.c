@@ -137,8 +137,8 @@ errors_json(const struct consumer *c, size_t most)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < most && (e = last_errors_at(errors, i)) != NULL; i++)
-		json_array_append_new(list, json_set(json_object(), "tag:s error:s", e->tag,
-		    e->text));
+		json_array_append_new(list, json_set(json_object(),
+		    "tag:s attempts:i error:s", e->tag, (int64_t)e->attempts, e->text));
 	return list;
 }
 

@@ -66,7 +66,8 @@ static const struct member delivery_members[] = {
 };
 
 static const struct member error_members[] = {
-	{ "tag", TYPE_TEXT }, { "tag_base64", TYPE_TEXT }, { "error", TYPE_TEXT },
+	{ "tag", TYPE_TEXT }, { "tag_base64", TYPE_TEXT }, { "attempts", TYPE_INTEGER },
+	{ "error", TYPE_TEXT },
 };
 
 size_t
@@ -321,9 +322,9 @@ fleet_is_delivery(const json_t *entry)
 	return json_object_get(entry, "id") != NULL || json_object_get(entry, "id_base64") != NULL;
 }
 
-/* The latest error of a message is the first in the list of its daemon. */
 const char *
-fleet_error(const struct fleet *f, const char *key, const char *tag, size_t len)
+fleet_error(const struct fleet *f, const char *key, const char *tag, size_t len,
+    long attempts)
 {
 	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
 	const char *name = json_object_iter_key(json_object_iter(want)), *text = "";
@@ -332,8 +333,10 @@ fleet_error(const struct fleet *f, const char *key, const char *tag, size_t len)
 
 	for (size_t i = 0; i < f->n && text[0] == '\0'; i++) {
 		list = json_object_get(fleet_queue(&f->daemons[i], key), "errors");
+		/* The latest comes first. */
 		json_array_foreach(list, k, e)
-			if (json_equal(json_object_get(e, name), json_object_get(want, name))) {
+			if (fleet_count(e, "attempts") == attempts &&
+			    json_equal(json_object_get(e, name), json_object_get(want, name))) {
 				text = fleet_text(e, "error");
 				break;
 			}

@@ -73,10 +73,11 @@ bool	fleet_is_delivery(const json_t *entry);
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
 /*
- * Why the message with this tag failed last, as far as a daemon that serves the queue tells it;
- * borrowed from the fleet; "": none does.
+ * Why the message with this tag, which has failed so often, failed last, as far as a daemon that
+ * serves the queue tells it; borrowed from the fleet; "": none does.
  */
-const char *fleet_error(const struct fleet *, const char *key, const char *tag, size_t len);
+const char *fleet_error(const struct fleet *, const char *key, const char *tag, size_t len,
+	    long attempts);
 
 /* A new object of a member of KEYS_QUEUES; NULL: the reply is none. */
 struct redisReply;
