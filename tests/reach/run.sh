@@ -27,7 +27,8 @@ step() {	# NAME COMMAND...
 	shift
 	from=$(date +%s)
 	if "$@" >"$W/log" 2>&1; then
-		echo "  $name: passed ($(($(date +%s) - from)) s)"
+		echo "  $name: passed, $(grep -c '^ok' "$W/log") checks ($(($(date +%s) - from)) s)"
+		grep '^1\.\.0' "$W/log"	# nothing was checked
 		return
 	fi
 	echo "  $name: FAILED ($(($(date +%s) - from)) s)"
