@@ -992,7 +992,7 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	    !suspension_blames(&c->suspension, msg);
 	v = outcome_decide(msg, r, doubted, random_unit());
 	times = suspension_note(&c->suspension, msg, &v);
-	if (v.op == VERDICT_RETRY)
+	if (v.op == VERDICT_RETRY && v.reason != REASON_CANCELLED)
 		consumer_note_error(c, msg, &v, r);
 	if (times > 0 && (f->times == 0 || times < f->times))
 		f->times = times;

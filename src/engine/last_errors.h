@@ -1,7 +1,7 @@
 /*
  * Why the last messages of a queue have failed, while they wait for another try: for the
- * heartbeat, because Redis has no field for it.  Of the latest LAST_ERRORS only, and gone
- * when the daemon ends.
+ * heartbeat, because Redis has no field for it.  Of the latest LAST_ERRORS messages only, and
+ * gone when the daemon ends.
  */
 #pragma once
 
@@ -19,8 +19,7 @@ struct last_error {
 
 /* All zero: none. */
 struct last_errors {
-	struct last_error	 list[LAST_ERRORS];
-	size_t			 next;	/* is overwritten next: the oldest */
+	struct last_error	 list[LAST_ERRORS];	/* the latest first; each tag once */
 };
 
 /*

@@ -193,7 +193,9 @@ suspend(struct suspension *s, enum reason reason, const char *cause)
 	if (!probing)
 		s->turns = 0;
 	wait_for_probe(s);
-	if (!probing || s->waiting == 0)
+	if (s->pops_refused)	/* nothing was tried */
+		s->waiting = 0;
+	else if (!probing || s->waiting == 0)
 		s->waiting = clock_mono();
 	if (probing) {
 		/* A handler's last line may have a time in it, and be another one each time. */

@@ -107,8 +107,9 @@ enum turn suspension_turn(struct suspension *);
 bool	suspension_doubts(const struct suspension *);
 
 /*
- * Suspended: how many seconds a message has waited at least, of those that were tried; -1: not
- * known.  Each probe makes its message due anew, so Redis does not know.
+ * Suspended: how many seconds a message has waited at least, of those that were tried; of several
+ * keys also after they were empty; -1: not known.  Each probe makes its message due anew, so Redis
+ * does not know.
  */
 double	suspension_waits(const struct suspension *);
 

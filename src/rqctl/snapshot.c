@@ -68,24 +68,13 @@ const struct daemon *
 snapshot_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
     const json_t **entry)
 {
-	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
-	const char *name = json_object_iter_key(json_object_iter(want));
-	const struct daemon *by = NULL;
-	const json_t *list, *e;
-	size_t k;
-
-	*entry = NULL;
-	for (size_t i = 0; i < f->n && by == NULL; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], t->key), "in_hand");
-		json_array_foreach(list, k, e)
-			if (json_equal(json_object_get(e, name), json_object_get(want, name))) {
-				*entry = e;
-				by = &f->daemons[i];
-				break;
-			}
+	for (size_t i = 0; i < f->n; i++) {
+		*entry = fleet_entry(&f->daemons[i], t->key, "in_hand", tag, len);
+		if (*entry != NULL)
+			return &f->daemons[i];
 	}
-	json_decref(want);
-	return by;
+	*entry = NULL;
+	return NULL;
 }
 
 int

@@ -114,7 +114,7 @@ add_text(const struct ctl *c, const struct snapshot *p, struct buf *b)
 	const struct service *s;
 	struct judge_context context = { .rqctl = "rqctl", .details = true };
 	struct error_lines lines = { .context = &context };
-	char when[CLOCK_TEXT_MAX], *refusal;
+	char when[CLOCK_TEXT_MAX];
 	struct facts facts;
 	struct table t;
 	bool held = false;
@@ -127,11 +127,8 @@ add_text(const struct ctl *c, const struct snapshot *p, struct buf *b)
 
 	if (p->full != NULL)
 		buf_printf(b, "error: %s\n", p->full);
-	else if (p->refuses != NULL) {
-		refusal = judge_refusal(p->refuses);
-		out_line(b, "error: %s", refusal);
-		free(refusal);
-	}
+	else if (p->refuses != NULL)
+		out_line(b, "error: Redis refuses writes: %s", p->refuses);
 	for (int k = 0; k < p->notes.n; k++)
 		out_line(b, "warning: %s", p->notes.v[k]);
 	/* The table has no room for the cause of a suspension. */

@@ -26,6 +26,7 @@
 
 #define IN_HAND_MAX	64	/* deliveries listed per queue ... */
 #define IN_HAND_ALL	2048	/* ... and of all queues, about */
+#define ERRORS_ALL	256	/* last errors listed, of all queues, about */
 #define QUEUES_EVERY	(10 * MINUTE)	/* the index of queues is written */
 #define QUEUES_KEEP	10000	/* queues in it, the latest */
 #define USUAL_RUNS	20	/* show how long a run usually takes */
@@ -128,7 +129,7 @@ add_settings(json_t *q, const struct queue_config *cfg)
 		json_set(q, "max_attempts:i", (int64_t)cfg->max_attempts);
 }
 
-/* The latest errors of messages that wait for another try; the latest comes first. */
+/* The last errors of messages that wait for another try. */
 static json_t *
 errors_json(const struct consumer *c, size_t most)
 {
@@ -143,7 +144,7 @@ errors_json(const struct consumer *c, size_t most)
 }
 
 static json_t *
-queue_json(const struct consumer *c, size_t most, bool causes)
+queue_json(const struct consumer *c, size_t most, size_t errors)
 {
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
@@ -163,7 +164,7 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 	add_settings(q, cfg);
 	if (block == BLOCK_SUSPENDED) {
 		set_state(q, QUEUE_SUSPENDED, reason_name(why->reason), why->since);
-		if (causes && why->cause[0] != '\0')
+		if (errors > 0 && why->cause[0] != '\0')
 			json_set(q, "cause:s", why->cause);
 		if (why->reason == REASON_FAILING && why->nrow > 0)
 			json_set(q, "failed:i", (int64_t)why->nrow);
@@ -184,20 +185,20 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		json_set(q, "usual:f", clock_seconds(stats->usual));
 	if (stats->cpu > 0)
 		json_set(q, "cpu:f maxrss:i", clock_seconds(stats->cpu), stats_maxrss(stats));
-	if (causes)
-		json_set(q, "errors:j", errors_json(c, most));
+	if (errors > 0)
+		json_set(q, "errors:j", errors_json(c, errors));
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }
 
 /*
- * now: Redis' time, > 0 if it is known; most: deliveries listed per queue; causes: with those
- * of suspensions
+ * now: Redis' time, > 0 if it is known; most: deliveries listed per queue; errors: last errors
+ * listed per queue; 0: without the causes of suspensions, too
  */
 static char *
 heartbeat_text(const struct heartbeat *h, const struct config *config,
     double now, struct consumer *const *consumers, size_t n, size_t most,
-    bool causes)
+    size_t errors)
 {
 	double ahead = clock_seconds(clock_wall()) - now;
 	json_t *queues = json_object();
@@ -206,7 +207,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 
 	for (size_t i = 0; i < n; i++)
 		json_object_set_new(queues, consumer_config(consumers[i])->name,
-		    queue_json(consumers[i], most, causes));
+		    queue_json(consumers[i], most, errors));
 	root = json_set(json_object(), "instance:s name:s version:s pid:i started:f config:s "
 	    "max_handlers:i queues:j", h->instance, config->name, PACKAGE_VERSION,
 	    (int64_t)getpid(), clock_seconds(h->started), config->hash,
@@ -328,11 +329,12 @@ heartbeat_write(const struct heartbeat *h, const struct config *config, double n
     struct consumer *const *consumers, size_t n, struct buf *b)
 {
 	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
-	char *text = heartbeat_text(h, config, now, consumers, n, most, true);
+	size_t errors = ERRORS_ALL / (n + 1) + 1;	/* a queue has LAST_ERRORS at most */
+	char *text = heartbeat_text(h, config, now, consumers, n, most, errors);
 
 	if (text != NULL && fleet_weight(text, strlen(text)) > BEAT_WEIGHT_MAX) {
 		free(text);	/* readers would not accept it */
-		text = heartbeat_text(h, config, now, consumers, n, 0, false);
+		text = heartbeat_text(h, config, now, consumers, n, 0, 0);
 	}
 	if (text != NULL)
 		buf_puts(b, text);

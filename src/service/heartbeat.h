@@ -40,8 +40,8 @@ void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
 
 /*
- * Appends the heartbeat as it would be now; nothing if it would be too large.  now: Redis'
- * time; not > 0: not known.
+ * Appends the heartbeat as it would be now; without lists and causes if readers would not accept
+ * it with them.  now: Redis' time; not > 0: not known.
  */
 void	heartbeat_write(const struct heartbeat *, const struct config *, double now,
 	    struct consumer *const *, size_t n, struct buf *);

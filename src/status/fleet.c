@@ -287,12 +287,14 @@ daemon_done(struct daemon *d)
 bool
 fleet_replace(struct fleet *f, const char *instance, double seen, const char *beat, size_t len)
 {
-	size_t before = f->n, i;
+	size_t before = f->n, ignored = f->ignored, i;
 	struct daemon old;
 
 	for (i = 0; i < before && strcmp(f->daemons[i].instance, instance) != 0; i++)
 		continue;
 	fleet_add(f, instance, seen, beat, len);
+	if (f->n == before)
+		f->ignored = ignored;	/* this one is not of Redis */
 	if (f->n == before || i == before)
 		return i < before;
 	old = f->daemons[i];
@@ -322,27 +324,36 @@ fleet_is_delivery(const json_t *entry)
 	return json_object_get(entry, "id") != NULL || json_object_get(entry, "id_base64") != NULL;
 }
 
+const json_t *
+fleet_entry(const struct daemon *d, const char *key, const char *list, const char *tag,
+    size_t len)
+{
+	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
+	const char *name = json_object_iter_key(json_object_iter(want));
+	const json_t *e, *found = NULL;
+	size_t k;
+
+	json_array_foreach(json_object_get(fleet_queue(d, key), list), k, e)
+		if (json_equal(json_object_get(e, name), json_object_get(want, name))) {
+			found = e;
+			break;
+		}
+	json_decref(want);
+	return found;
+}
+
 const char *
 fleet_error(const struct fleet *f, const char *key, const char *tag, size_t len,
     long attempts)
 {
-	json_t *want = json_set(json_object(), "tag:b", tag, len);	/* "tag" or "tag_base64" */
-	const char *name = json_object_iter_key(json_object_iter(want)), *text = "";
-	const json_t *list, *e;
-	size_t k;
+	const json_t *e;
 
-	for (size_t i = 0; i < f->n && text[0] == '\0'; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], key), "errors");
-		/* The latest comes first. */
-		json_array_foreach(list, k, e)
-			if (fleet_count(e, "attempts") == attempts &&
-			    json_equal(json_object_get(e, name), json_object_get(want, name))) {
-				text = fleet_text(e, "error");
-				break;
-			}
+	for (size_t i = 0; i < f->n; i++) {
+		e = fleet_entry(&f->daemons[i], key, "errors", tag, len);
+		if (e != NULL && fleet_count(e, "attempts") == attempts)
+			return fleet_text(e, "error");
 	}
-	json_decref(want);
-	return text;
+	return "";
 }
 
 /* Finds the oldest delivery that a daemon lists, and counts those of the age `slow`. */

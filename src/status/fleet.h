@@ -72,6 +72,9 @@ bool	fleet_is_delivery(const json_t *entry);
 /* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
+/* The entry with this tag in a list ("in_hand", "errors") of the daemon's queue; NULL: none. */
+const json_t *fleet_entry(const struct daemon *, const char *key, const char *list,
+	    const char *tag, size_t len);
 /*
  * Why the message with this tag, which has failed so often, failed last, as far as a daemon that
  * serves the queue tells it; borrowed from the fleet; "": none does.

@@ -208,9 +208,8 @@ rule_problem(struct judging *j)
 	add_command(j, f, "check", "");
 }
 
-/* Whether a handler has paused the queue (hold), and no person. */
-static bool
-is_held(const struct depth *d)
+bool
+judge_is_held(const struct depth *d)
 {
 	return strncmp(pausetext_split(d->pause).who, PAUSETEXT_HANDLER,
 	    strlen(PAUSETEXT_HANDLER)) == 0;
@@ -231,7 +230,7 @@ pause_text(const struct judging *j)
 	struct pausetext t = pausetext_split(d->pause);
 	char left[UNITS_TEXT_MAX];
 	struct buf b = BUF_INIT;
-	bool held = is_held(d);
+	bool held = judge_is_held(d);
 
 	buf_puts(&b, partly_word(d));
 	if (!held) {
@@ -261,10 +260,10 @@ rule_paused(struct judging *j)
 	if (!d->paused && !d->partly)
 		return;
 	/* A hold of a handler ends by itself, within an hour. */
-	if (is_held(d) && !d->partly) {
+	if (judge_is_held(d) && !d->partly) {
 		f = found(j, LEVEL_NOTE, RANK_MINOR, pause_text(j), NULL);
 		f->hint = xstrdup("A handler has asked for this wait. It ends by itself.");
-	} else if (is_held(d)) {
+	} else if (judge_is_held(d)) {
 		f = found_warning(j, pause_text(j), NULL);
 	} else {
 		f = found_warning(j, pause_text(j),
@@ -281,7 +280,7 @@ rule_paused(struct judging *j)
 static bool
 is_paused(const struct depth *d)
 {
-	return d->paused && !d->partly && !is_held(d);
+	return d->paused && !d->partly && !judge_is_held(d);
 }
 
 /* Other programs consume it: they may not deliver QRETRY and QDELAYED. */
@@ -533,7 +532,7 @@ static void
 rule_differences(struct judging *j)
 {
 	const struct service *s = j->f->service;
-	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], *text;
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], *text, *sentence;
 
 	if (!kind_has(j->f->kind, TRAIT_LEASES))
 		return;
@@ -550,8 +549,11 @@ rule_differences(struct judging *j)
 	for (enum fleet_setting i = 0; i < SETTING_MAX; i++) {
 		if ((text = fleet_disagreement(s, i)) == NULL)
 			continue;
-		add_difference(j, LEVEL_WARNING, fleet_setting_name(i),
-		    xasprintf("daemons disagree: %s", text));
+		sentence = NULL;
+		/* An argument of a command may be secret. */
+		if (i != SETTING_COMMAND || j->c->details)
+			sentence = xasprintf("daemons disagree: %s", text);
+		add_difference(j, LEVEL_WARNING, fleet_setting_name(i), sentence);
 		free(text);
 	}
 }
@@ -728,12 +730,6 @@ judge_is_refusal(const char *error)
 {
 	return error != NULL && (reply_error_of_text(error) == REPLY_REFUSED ||
 	    strncmp(error, "READONLY", strlen("READONLY")) == 0);
-}
-
-char *
-judge_refusal(const char *error)
-{
-	return xasprintf("Redis refuses writes: %s", error);
 }
 
 bool

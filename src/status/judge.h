@@ -59,7 +59,7 @@ struct judge_context {
 	const char	*queue;		/* as rqctl needs it */
 	const struct config *config;	/* of the daemon; NULL: not known, as the next */
 	const struct queue_config *cfg;	/* the queue there; NULL: it has none */
-	bool		 details;	/* ids, and texts that handlers wrote */
+	bool		 details;	/* ids, arguments of commands, texts of handlers */
 	bool		 dead_is_fine;	/* the reader has a limit of his own for dead letters */
 };
 
@@ -132,5 +132,5 @@ bool	judge_ready(const struct ready_facts *, struct buf *);
 
 /* Whether this error of Redis means that it refuses all writes: MISCONF READONLY ... OOM. */
 bool	judge_is_refusal(const char *error);
-/* "Redis refuses writes: MISCONF ..."; the caller frees it. */
-char	*judge_refusal(const char *error);
+/* Whether a handler has paused the queue (hold), and no person. */
+bool	judge_is_held(const struct depth *);

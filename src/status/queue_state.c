@@ -31,8 +31,7 @@ state_json(const struct facts *f, const struct judge_context *c)
 	if (d->paused || d->partly) {
 		t = pausetext_split(d->pause);
 		/* A handler wrote it. */
-		if (!c->details && strncmp(t.who, PAUSETEXT_HANDLER,
-		    strlen(PAUSETEXT_HANDLER)) == 0)
+		if (!c->details && judge_is_held(d))
 			t.why = "";
 		pause = json_set(json_object(),
 		    "by:b at:b reason:s left:p", t.who, (size_t)t.who_len,

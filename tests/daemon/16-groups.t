@@ -144,7 +144,7 @@ rqd_signal CONT
 wait_ok 20 'began other' 'behind 100,000 messages of one group another one starts'
 used=$(($(cpu) - used))
 note "after $(($(msec) - start)) ms; Redis was busy for $used ms, with the pushes for $pushed ms"
-ok "[ $used -lt $((100 * pushed)) ]" 'the flood costs the others little'
+ok "[ $used -lt $((100 * pushed)) ]" 'the flood costs Redis less than 100 times its pushes'
 wait_for 20 '[ "$(r llen q)" = 0 ]'
 is "$(r zcard qHELD)" 100000 'they are held'
 ctl purge q --held -y >/dev/null

@@ -77,7 +77,6 @@ refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
 # Files that it may not read, and others that are of no use.
 : >"$T/empty"
 echo x >"$T/shut" && chmod 0 "$T/shut"
-[ "$(id -u)" -ne 0 ] || chown root "$T/shut"
 for option in tls_ca tls_cert tls_key password_file sentinel_password_file; do
 	for bad in none 'none: No such file or directory' empty 'empty is empty' shut 'shut: Permission denied' \
 	    out 'out is a directory'; do

@@ -55,7 +55,7 @@ echo "cannot reach $RQD_ID" >&2
 exit 75
 H
 rqd_start fails <<C
-queue "late" { command = {"$T/fails"} backoff = 1h }
+queue "late" { command = {"$T/fails"} backoff = 1h suspend_after = 0 }
 C
 fails() { "$RQCTL" -c "$T/fails.conf" "$@"; }
 for i in 1 2 3; do r lpush late "{\"id\":$i}" >/dev/null; done
@@ -68,8 +68,16 @@ is "$(fails retry list late --match '"id":2' --json | jq -r '.[].error')" \
     'exit status 75, stderr: cannot reach 2' 'as JSON'
 like "$(fails show late 3)" 'due in .*, last error: exit status 75, stderr: cannot reach 3' 'and so does show'
 is "$(fails show late 1 --json | jq -r '..|.error? // empty')" 'exit status 75, stderr: cannot reach 1' 'as JSON'
+for i in $(seq 4 23); do r lpush late "{\"id\":$i}" >/dev/null; done
+log_wait 20 'event=retry queue=late ' 23 fails
+is "$(fails retry list late | grep -c ' -$')" 3 'of the latest 20 messages'
+fails retry now late 23 >/dev/null
+log_wait 20 'event=retry queue=late ' 24 fails
+is "$(fails retry list late | grep -c ' -$')" 3 'one message has one of the 20 places'
+r hset lateDELIVERY 22 "$(r hget lateDELIVERY 22 | sed 's/^1 /2 /')" >/dev/null
+like "$(fails retry list late)" '^22 .* -$' 'an error of another attempt is not told'
 r acl setuser default resetkeys '~late*' >/dev/null
-is "$(fails retry list late 2>&1 | grep -c '^[123] .* -$')" 3 'without the right to read heartbeats the list has no errors'
+is "$(fails retry list late 2>&1 | grep -c '^[0-9]* .* -$')" 23 'without the right to read heartbeats the list has no errors'
 r acl setuser default allkeys >/dev/null
 rqd_stop fails
 like "$(fails retry list late)" '^1 .* -$' 'a daemon that has ended does not tell'

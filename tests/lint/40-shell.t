@@ -19,7 +19,7 @@ posix() {
 }
 bash_() { shellcheck -S warning "$1"; }
 
-for f in $(files t tests) $(files sh tests etc build-aux bench | grep -v tap-driver) check demo; do
+for f in $(files t tests) $(files sh tests etc build-aux bench | grep -v tap-driver) check demo build-static; do
 	[ -f "$f" ] && silent "$f" posix "$f"
 done
 [ -f .ci/run ] && silent .ci/run bash_ .ci/run

@@ -8,7 +8,7 @@ all() {
 	for ext in c h lua; do files $ext src tests bench; done
 	for ext in sh t; do files $ext tests etc build-aux bench; done
 	find man systemd etc doc -type f ! -name '*.png' 2>/dev/null
-	for f in check demo .ci/run Makefile.am configure.ac README.md HACKING.md NEWS.md; do
+	for f in check demo build-static .ci/run Makefile.am configure.ac README.md HACKING.md NEWS.md; do
 		[ -f "$f" ] && echo "$f"
 	done
 }

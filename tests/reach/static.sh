@@ -131,11 +131,11 @@ try_root() {	# NAME ROOT SERVER
 	wait_ok 20 'grep -qsxF "{\"id\":7}" "$root/tmp/got"' "$name: the first queue: the handler gets a message"
 	rc lpush orders bad >/dev/null
 	wait_ok 20 'c dead list orders | grep -q "status 65"' "$name: a message that the handler refuses is a dead letter"
-	like "$(c dead list orders)" 'cannot read this|status 65' "$name: rqctl shows it"
+	like "$(c dead list orders)" 'cannot read this' "$name: rqctl shows it"
 	: >"$root/tmp/mended"
 	c dead retry orders --all -y >/dev/null
 	wait_ok 20 'grep -qsx bad "$root/tmp/got"' "$name: it is replayed"
-	like "$(c status)" 'orders' "$name: rqctl status shows the queue"
+	like "$(c status)" '^orders .* ok$' "$name: rqctl status shows the queue"
 	main=$(pgrep -P "$daemon" -x rqd)
 	spawner=$(pgrep -P "${main:-1}")
 	note "$name: RSS of both processes: $(awk '/^Rss:/ { n += $2 } END { print n }' "/proc/$main/smaps_rollup" \
@@ -152,13 +152,12 @@ mkdir "$T/empty"
 try_root empty "$T/empty" "$plain"
 [ $tls = no ] ||
     try_root empty-tls "$T/empty" "server = \"localhost:$tls_port\" tls = true tls_ca = \"/etc/ca.crt\""
-if [ -x /bin/busybox ]; then
-	mkdir -p "$T/busybox/bin"
-	cp /bin/busybox "$T/busybox/bin/"
-	chroot "$T/busybox" /bin/busybox --install -s /bin
+mkdir -p "$T/busybox/bin"
+if cp /bin/busybox "$T/busybox/bin/" 2>/dev/null &&
+    chroot "$T/busybox" /bin/busybox --install -s /bin 2>/dev/null; then
 	try_root busybox "$T/busybox" "$plain"
 else
-	skip 'no busybox'
+	skip 'no static busybox'
 fi
 for root in "$@"; do
 	try_root "${root##*/}" "$root" "$plain"

@@ -75,6 +75,8 @@ TEST(options_of_every_verb_stand_anywhere)
 	assert_null(a.value[OPT_YES]);
 	assert_string_equal(a.words[0], "q");
 	args_done(&a);
+	accepts(&a, "--json dead list q -c /f", "dead list", 1);
+	args_done(&a);
 	accepts(&a, "push --delay=5m q --config=/x -- --not-an-option", "push", 2);
 	assert_string_equal(a.value[OPT_DELAY], "5m");
 	assert_string_equal(a.words[1], "--not-an-option");
