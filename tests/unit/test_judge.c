@@ -387,7 +387,7 @@ TEST(test_random)
 	buf_done(&b);
 }
 
-/* Without details no id, and no text that a handler wrote; what a person wrote stays. */
+/* Without details no id, no argument of a command, and no text that a handler wrote. */
 TEST(test_details)
 {
 	static const struct state marked[] = {
@@ -402,6 +402,8 @@ TEST(test_details)
 		{ { FULL "5,\"usual\":2,\"in_hand\":[{\"id\":\"MARK\",\"tag\":\"MARK\","
 		    "\"age\":700,\"progress\":\"MARK\"},{\"id\":\"b\",\"tag\":\"b\",\"age\":3}]" },
 		    LEVEL_WARNING, "", "", .depth = { .waiting = 3, .in_flight = 2 } },
+		{ { RUNNING ",\"command\":\"/a MARK\"", RUNNING ",\"command\":\"/b\"" },
+		    LEVEL_WARNING, "", "", WAITS(0) },
 	};
 	struct scene s;
 	json_t *o;
